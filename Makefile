@@ -1,0 +1,78 @@
+# One command a job; each creates or refreshes the virtual environment it needs.
+#   make PYTHON=/path/to/python3.12 test     another Python
+#   make test ARGS="-k heartbeat"            arguments for the tool
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+PYTHON ?=
+ARGS ?=
+export PYTHON
+
+venv = @sh scripts/venv .venv ""
+python = .venv/bin/python
+
+.PHONY: help
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## run the example: a worker, 20 calls of one job, a crash, the admin (ARGS=--once: check and exit)
+	$(venv) example
+	$(python) -m example_project.demo $(ARGS)
+
+.PHONY: test
+test: ## run the tests against a real Valkey server and real workers (ARGS= for pytest)
+	$(venv) test
+	$(python) -m pytest $(ARGS)
+
+.PHONY: test-py311-django52
+test-py311-django52: ## run the tests on Python 3.11, Django 5.2, Celery 5.4, redis-py 5.3
+	@sh scripts/venv .venv-py311-django52 3.11 test py311-django52
+	.venv-py311-django52/bin/python -m pytest $(ARGS)
+
+.PHONY: test-py313-django61
+test-py313-django61: ## run the tests on Python 3.13, Django 6.1, Celery 5.7, redis-py 8
+	@sh scripts/venv .venv-py313-django61 3.13 test py313-django61
+	.venv-py313-django61/bin/python -m pytest $(ARGS)
+
+.PHONY: lint
+lint: ## check style, formatting and the direction of imports
+	$(venv) lint
+	$(python) -m ruff check .
+	$(python) -m ruff format --check .
+	.venv/bin/lint-imports --no-cache
+
+.PHONY: format
+format: ## format the code and mend what can be mended
+	$(venv) lint
+	$(python) -m ruff check --fix .
+	$(python) -m ruff format .
+
+.PHONY: types
+types: ## check the types, strictly
+	$(venv) types
+	$(python) -m mypy $(ARGS)
+
+.PHONY: docs
+docs: ## build the documentation into docs/_build/html; a warning is an error
+	$(venv) docs
+	$(python) -m sphinx -W --keep-going --quiet -b html docs docs/_build/html
+	@echo "Built: docs/_build/html/index.html"
+
+.PHONY: wheel
+wheel: ## build the wheel into dist/ and try it in an empty environment
+	$(venv) wheel
+	rm -rf dist
+	$(python) -m build --outdir dist .
+	$(python) scripts/check_wheel.py dist
+
+.PHONY: bench
+bench: ## compare the speed with other locks, as ratios; fails above 1.3 x the raw commands
+	$(venv) bench
+	$(python) -m benchmarks $(ARGS)
+
+.PHONY: clean
+clean: ## remove the environments, caches and everything built
+	rm -rf .venv .venv-py311-django52 .venv-py313-django61 build dist docs/_build
+	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find django_latch tests example_project benchmarks -name __pycache__ -type d -exec rm -rf {} +
