@@ -1,0 +1,1 @@
+"""The pure core: rules and values that need neither Django nor Redis."""
