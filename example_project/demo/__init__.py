@@ -1,0 +1,1 @@
+"""The guided tour: ``python -m example_project.demo`` (or ``make demo``)."""

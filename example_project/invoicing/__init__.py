@@ -1,0 +1,1 @@
+"""Customers, invoices, and the payments that bank statements report."""
