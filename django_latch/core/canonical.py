@@ -120,8 +120,9 @@ class _Encoder:
         self.values_left -= 1
         if depth > MAX_DEPTH or self.values_left < 0:
             raise self.error("is nested too deeply, is too large, or contains itself")
-        for kind, text in _SCALARS:
-            if isinstance(value, kind):
+        for scalar, text in _SCALARS:
+            # Not isinstance, which takes a lazy object for what it wraps.
+            if issubclass(type(value), scalar):
                 return text(value)
         if isinstance(value, (list, tuple)):
             return f"[{','.join(self._all(value, depth))}]"

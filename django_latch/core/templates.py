@@ -133,7 +133,8 @@ def encode_value(value: object, parameter: str) -> str:
     if isinstance(value, Enum):
         return encode_value(value.value, parameter)
     for kind, text in _TEXTS:
-        if isinstance(value, kind):
+        # Not isinstance, which takes a lazy object for what it wraps.
+        if issubclass(type(value), kind):
             return percent_encode(text(value), _UNSAFE)
     key = model_key(value)
     if key is not None and key.is_saved:

@@ -26,8 +26,9 @@ class ModelKey(NamedTuple):
 
 def model_key(value: object) -> ModelKey | None:
     """Return the identity of a Django model instance, or None if ``value`` is not one."""
-    # Asked of the class: a Mock has every attribute, its class does not.
-    label = getattr(getattr(type(value), "_meta", None), "label_lower", None)
+    # Asked of the class, as a Mock has every attribute and its class has not; and of __class__, as
+    # type() of request.user is the wrapper that fetches the user when needed.
+    label = getattr(getattr(value.__class__, "_meta", None), "label_lower", None)
     if label is None:
         return None
     instance: Any = value
