@@ -68,6 +68,12 @@ class Process:
         """Whether it still runs."""
         return self._process is not None and self._process.poll() is None
 
+    def wait(self) -> int:
+        """Wait until it has ended by itself; return its exit code."""
+        if self._process is None:
+            raise ProcessError(f"{self.name} was not started")
+        return self._process.wait()
+
     def check(self) -> None:
         """Raise ProcessError, with the end of the log, if it does not run any more."""
         if not self.running():

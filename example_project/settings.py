@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import django
 from celery.schedules import crontab
 
 from example_project import environment
@@ -75,7 +76,11 @@ TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
 STATIC_URL = "static/"
 MEDIA_ROOT = DATA_DIR / "media"
-EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+# Mails are printed. The name of the setting changes with Django 6.1.
+if django.VERSION >= (6, 1):
+    MAILERS = {"default": {"BACKEND": "django.core.mail.backends.console.EmailBackend"}}
+else:
+    EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
 
 # --- Redis ------------------------------------------------------------------------------------
 
@@ -114,6 +119,7 @@ CELERY_TASK_TRACK_STARTED = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # One job per process at a time: a long import never holds up jobs that were fetched behind it.
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "celerybeat-schedule")
 CELERY_BEAT_SCHEDULE = {
     "nightly statements": {
         "task": "invoicing.nightly_statements",

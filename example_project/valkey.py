@@ -83,6 +83,7 @@ class EmbeddedValkey:
             *("--dir", str(self.folder)),
             *("--save", "", "--appendonly", "no"),  # locks of a stopped server mean nothing
             *("--maxmemory-policy", "noeviction"),  # an evicted lock is a lost lock
+            *("--set-proc-title", "no"),  # `ps` shows which folder it belongs to
         ]
         process = Process("Valkey", command, self.folder / "valkey.log").start()
         try:

@@ -23,7 +23,7 @@ class Account(models.Model):
     fence = models.BigIntegerField(
         default=0,
         editable=False,
-        help_text="The highest fence that wrote here: an import with a lower one comes too late.",
+        help_text="The highest fence that wrote here; lower ones come too late.",
     )
 
     class Meta:
