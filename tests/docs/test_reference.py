@@ -8,11 +8,15 @@ import inspect
 import re
 
 import pytest
+from django.core.management import get_commands, load_command_class
+from django.core.management.base import BaseCommand
 from django.dispatch import Signal
 
 import django_latch
 from django_latch import conf, exceptions, signals
 from django_latch.celery.options import SingleFlight
+from django_latch.management.base import NO_STORE, NOTHING_MATCHED
+from django_latch.store import scripts
 from tests.docs.pages import DOCS, ROOT, table, words
 
 
@@ -72,6 +76,38 @@ def test_signals_and_their_payloads() -> None:
         assert comment
         payload = re.sub(r"\(.*?\)", "", comment[1].replace("\n#:", "").split("Payload:")[1])
         assert words(row["payload"]) == re.findall(r"\w+", payload)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(name for name, app in get_commands().items() if app == "django_latch")
+)
+def test_options_of_commands(name: str) -> None:
+    documented = {word for row in table("reference/commands.md", name) for word in words(row[name])}
+    ours = load_command_class("django_latch", name).create_parser("manage.py", name)
+    everybodys = {action.dest for action in BaseCommand().create_parser("", "")._actions}
+    assert documented == {
+        word
+        for action in ours._actions
+        if action.dest not in everybodys
+        for word in action.option_strings or [action.dest]
+    }
+
+
+def test_exit_codes() -> None:
+    documented = [int(row["code"]) for row in table("reference/commands.md", "code")]
+    assert documented == [0, 1, 2, NOTHING_MATCHED, NO_STORE]
+
+
+def test_keys_in_redis() -> None:
+    keys = [words(row["key ends in"])[0] for row in table("reference/redis.md", "key ends in")]
+    assert [key.removesuffix(":NAME") for key in keys if key != "W:ID"] == list(scripts.KEYS)
+
+
+def test_access_control_allows_what_the_scripts_call() -> None:
+    source = "".join(path.read_text() for path in (ROOT / "django_latch/lua").glob("*.lua"))
+    text = (DOCS / "reference/redis.md").read_text()
+    allowed = set(re.findall(r"\+(\w+)", text))
+    assert {command.lower() for command in re.findall(r"call\('([A-Z]+)'", source)} <= allowed
 
 
 def test_check_ids_are_unique_and_documented() -> None:
