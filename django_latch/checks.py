@@ -1,0 +1,78 @@
+"""System checks. None of them talks to a server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string
+
+from django_latch.conf import conf
+
+BACKEND = "django_redis.cache.RedisCache"
+
+
+@register()
+def check_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """E001: DJANGO_LATCH itself."""
+    try:
+        conf.load()
+    except ImproperlyConfigured as error:
+        return [
+            Error(str(error), hint="See the settings page of django_latch.", id="django_latch.E001")
+        ]
+    return _check_alias(conf.cache_alias)
+
+
+def _check_alias(alias: str) -> list[CheckMessage]:
+    """E002, E003: where the locks are kept. W001, W002: what would remove them or wait in vain."""
+    caches = settings.CACHES
+    if alias not in caches:
+        return [
+            Error(
+                f"DJANGO_LATCH['CACHE_ALIAS'] is {alias!r}, and CACHES has no such alias.",
+                hint="Add a django-redis alias of that name, or name another.",
+                id="django_latch.E002",
+            )
+        ]
+    found: list[CheckMessage] = []
+    if not _is_django_redis(caches[alias].get("BACKEND", "")):
+        found.append(
+            Error(
+                f"The cache alias {alias!r} is not a django-redis cache.",
+                hint=f"Set its BACKEND to {BACKEND!r}, or name another alias in "
+                "DJANGO_LATCH['CACHE_ALIAS'].",
+                id="django_latch.E003",
+            )
+        )
+    location = caches[alias].get("LOCATION")
+    if isinstance(location, list | tuple) and len(location) > 1:
+        found.append(
+            Warning(
+                f"The cache alias {alias!r} lists several servers; locks live on the first.",
+                hint="Replicas answer late. Give the locks an alias with the primary only.",
+                id="django_latch.W002",
+            )
+        )
+    if alias == "default":
+        found.append(
+            Warning(
+                "The locks share the cache alias 'default': cache.clear() removes every lock.",
+                hint="Add an alias with a database of its own and name it in "
+                "DJANGO_LATCH['CACHE_ALIAS']; or silence this if nothing clears the cache.",
+                id="django_latch.W001",
+            )
+        )
+    return found
+
+
+def _is_django_redis(path: str) -> bool:
+    try:
+        backend = import_string(path)
+        return issubclass(backend, import_string(BACKEND))
+    except (ImportError, TypeError):
+        return False

@@ -1,0 +1,194 @@
+"""The settings: one dict, ``DJANGO_LATCH``, read whenever a value is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string
+
+from django_latch.core.timing import SHORTEST, seconds
+from django_latch.exceptions import LatchValueError
+
+#: Longest time any setting may name, in seconds (ten years): keeps every sum inside integers.
+FOREVER: Final = 10 * 365 * 86400
+
+#: How much later than a slice's end a living waiter's poll may arrive, in seconds.
+MARGIN: Final = 1.0
+
+
+class SettingError(ImproperlyConfigured):
+    """A value in DJANGO_LATCH cannot be used; `key` names it."""
+
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(f"DJANGO_LATCH[{key!r}] {problem}")
+        self.key = key
+
+
+def _duration(least: float, most: float = FOREVER) -> Callable[[str, Any], float]:
+    def check(key: str, value: Any) -> float:
+        try:
+            return seconds(value, "the value", least=least, most=most)
+        except LatchValueError as error:
+            raise SettingError(key, f"cannot be used: {error}") from None
+
+    return check
+
+
+def _count(least: int) -> Callable[[str, Any], int]:
+    def check(key: str, value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 10**9:
+            raise SettingError(
+                key, f"must be a whole number from {least} to 10**9, not {value!r:.80}"
+            )
+        return value
+
+    return check
+
+
+def _one_of(*words: str) -> Callable[[str, Any], str]:
+    def check(key: str, value: Any) -> str:
+        if value not in words:
+            raise SettingError(
+                key, f"must be one of {', '.join(map(repr, words))}, not {value!r:.80}"
+            )
+        return str(value)
+
+    return check
+
+
+def _text(key: str, value: Any) -> str | None:
+    if value is not None and not (isinstance(value, str) and value.isprintable()):
+        raise SettingError(key, f"must be printable text, not {value!r:.80}")
+    return value
+
+
+def _dotted(key: str, value: Any) -> Callable[..., Any] | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise SettingError(key, f"must be the dotted path of a callable, not {value!r:.80}")
+    try:
+        target = import_string(value)
+    except ImportError as error:
+        raise SettingError(key, f"cannot be imported: {error}") from error
+    if not callable(target):
+        raise SettingError(key, f"names {value!r}, which cannot be called")
+    return target  # type: ignore[no-any-return]
+
+
+def _mapping(key: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise SettingError(key, f"must be a dict, not {value!r:.80}")
+    return MappingProxyType({**_HTTP, **value})
+
+
+_HTTP: Final[Mapping[str, Any]] = {
+    "AUTHENTICATORS": (),
+    "MAX_WAIT": 25,
+    "MAX_LOCKS": 1000,
+    "MAX_WAITS": 100,
+}
+
+#: name -> (default, check). The documentation's table is compared with this.
+SETTINGS: Final[Mapping[str, tuple[Any, Callable[[str, Any], Any]]]] = {
+    "CACHE_ALIAS": ("default", _text),
+    "BACKEND": ("redis", _one_of("redis")),
+    "PREFIX": (None, _text),
+    "NAMESPACE": (None, _dotted),
+    "TTL": (30, _duration(SHORTEST)),
+    "TIMEOUT": (10, _duration(0)),
+    "MAX_WAITERS": (100, _count(0)),
+    "MAX_TTL": (86400, _duration(SHORTEST)),
+    "MAX_TIMEOUT": (3600, _duration(0)),
+    "SLICE": (2, _duration(0.1)),
+    "LIVE": (3, _duration(0.1)),
+    "CLAIM": (3, _duration(0.1)),
+    "GRACE": (60, _duration(1)),
+    "EVENTS": ("problems", _one_of("none", "problems", "all")),
+    "EVENTS_MAX": (10_000, _count(1)),
+    "TASK_URL": (None, _text),
+    "HTTP": (_HTTP, _mapping),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The checked settings; durations in seconds. See the settings page for each."""
+
+    cache_alias: str
+    backend: Literal["redis"]
+    prefix: str | None
+    namespace: Callable[..., Any] | None
+    ttl: float
+    timeout: float
+    max_waiters: int
+    max_ttl: float
+    max_timeout: float
+    slice: float
+    live: float
+    claim: float
+    grace: float
+    events: Literal["none", "problems", "all"]
+    events_max: int
+    task_url: str | None
+    http: Mapping[str, Any] = field(repr=False)
+
+
+def check_settings(given: object) -> Settings:
+    """Check the whole dict.
+
+    Raises:
+        SettingError: an unknown key (with a suggestion), a value of a wrong type or range, or
+            values that cannot go together.
+    """
+    if not isinstance(given, Mapping):
+        raise ImproperlyConfigured(f"DJANGO_LATCH must be a dict, not {given!r:.80}")
+    for key in given:
+        if key not in SETTINGS:
+            near = get_close_matches(str(key).upper(), SETTINGS, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(SETTINGS)}"
+            raise SettingError(str(key), f"is not a setting of django_latch{hint}")
+    values = {
+        key.lower(): check(key, given.get(key, default))
+        for key, (default, check) in SETTINGS.items()
+    }
+    checked = Settings(**values)
+    if checked.slice + MARGIN > checked.live or checked.live > checked.claim:
+        raise SettingError(
+            "SLICE",
+            f"is {checked.slice:g}, LIVE {checked.live:g}, CLAIM {checked.claim:g}: "
+            f"SLICE + {MARGIN:g} <= LIVE <= CLAIM must hold, or a living waiter loses its turn",
+        )
+    for key, most in (("TTL", "MAX_TTL"), ("TIMEOUT", "MAX_TIMEOUT")):
+        if getattr(checked, key.lower()) > getattr(checked, most.lower()):
+            raise SettingError(key, f"is longer than {most}")
+    return checked
+
+
+class _Conf:
+    """Attribute access to the settings as they are now, so `override_settings` works."""
+
+    def __init__(self) -> None:
+        self._seen: tuple[dict[str, Any], Settings] | None = None
+
+    def load(self) -> Settings:
+        """The checked settings; checked again only when the dict has changed."""
+        given = getattr(settings, "DJANGO_LATCH", {})
+        # One read of the attribute: another thread may replace it at any time.
+        seen = self._seen
+        if seen is None or seen[0] != given:
+            checked = check_settings(given)
+            self._seen = seen = (dict(given), checked)
+        return seen[1]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.load(), name)
+
+
+conf = _Conf()

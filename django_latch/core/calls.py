@@ -1,0 +1,51 @@
+"""What the engine sends to a store, and how it hears that there was no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T_co]):
+    """One script call on one lock.
+
+    `until`, on the clock of `core.timing.now`, is when the caller's time is spent; without it
+    the connection's own time-out decides.
+    """
+
+    verb: str
+    name: str
+    args: tuple[str | int, ...] = field(repr=False)  # they hold tokens
+    parse: Callable[[object], T_co] = field(repr=False)
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Park(Generic[T_co]):
+    """A call to be sent when a message arrives on the caller's wake list, or at `until`.
+
+    `request` is given the id of the wake list.
+    """
+
+    request: Callable[[str], Call[T_co]] = field(repr=False)
+    until: float
+
+
+class StoreError(Exception):
+    """The store gave no usable answer.
+
+    Attributes:
+        reason: a word for the kind of trouble; `spent` where only the caller's time ran out.
+        unanswered: the call may have been carried out all the same.
+        again: sending it once more may help.
+    """
+
+    def __init__(self, problem: str, *, reason: str, unanswered: bool, again: bool) -> None:
+        super().__init__(problem)
+        self.reason = reason
+        self.unanswered = unanswered
+        self.again = again

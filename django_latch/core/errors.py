@@ -1,0 +1,95 @@
+"""Answers as errors: the facts a caller needs, in words and as attributes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django_latch.core import replies
+from django_latch.core.calls import StoreError
+from django_latch.core.verbs import Ask
+from django_latch.exceptions import (
+    LatchBusy,
+    LatchError,
+    LatchNotAcquired,
+    LatchQueueFull,
+    LatchTimeout,
+    LatchUnavailable,
+)
+
+
+class JobFinished(LatchNotAcquired):
+    """The job that asks has finished already: this is another copy of its message."""
+
+
+def moment(ms: int) -> datetime:
+    """A moment of the server's clock."""
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def _facts(ask: Ask, held: replies.Held, waited: float = 0.0) -> dict[str, Any]:
+    """What is known of the holder, as plain JSON values."""
+    facts: dict[str, Any] = {"name": ask.name, "waited": round(waited, 3)}
+    if held.left >= 0:
+        facts["ttl_remaining"] = held.left / 1000
+        facts["holder"] = {
+            **held.owner.as_dict(),
+            "fence": held.fence,
+            "since": moment(held.since).isoformat(),
+        }
+    return facts
+
+
+def _by(held: replies.Held) -> str:
+    if held.left < 0:
+        return ""
+    return f" by {held.owner.describe()}, {held.left / 1000:.1f} s left"
+
+
+def busy(ask: Ask, held: replies.Held) -> LatchBusy:
+    return LatchBusy(f"{ask.name!r} is held{_by(held)}", _facts(ask, held), reason="busy")
+
+
+def full(ask: Ask, held: replies.Held) -> LatchQueueFull:
+    return LatchQueueFull(
+        f"{ask.name!r} has {ask.max_waiters} waiters already, the most allowed",
+        _facts(ask, held),
+        reason="full",
+    )
+
+
+def timeout(ask: Ask, place: replies.Queued, waited: float) -> LatchTimeout:
+    return LatchTimeout(
+        f"waited {waited:.1f} s for {ask.name!r}, held{_by(place.held)}; {place.ahead} ahead",
+        _facts(ask, place.held, waited),
+        position=place.ahead + 1,
+        reason="timeout",
+    )
+
+
+def ended(ask: Ask, reply: replies.Ended, waited: float) -> LatchNotAcquired:
+    facts = {"name": ask.name, "reason": reply.reason, "waited": round(waited, 3)}
+    if reply.reason == "finished":
+        return JobFinished(f"{ask.name!r}: the job {ask.job!r} has finished already", facts)
+    return LatchNotAcquired(f"{ask.name!r}: this request was cleared by an operator", facts)
+
+
+def unavailable(name: str, error: StoreError, waited: float = 0.0) -> LatchError:
+    """No answer: an outage, unless only the caller's own time was spent."""
+    if error.reason == "spent":
+        return LatchTimeout(
+            f"no answer about {name!r} in the {waited:.1f} s given",
+            name=name,
+            waited=waited,
+            reason="timeout",
+        )
+    hint = {
+        "auth": "; check the user name and password of the cache alias",
+        "oom": "; the server's memory is full",
+    }.get(error.reason, "")
+    return LatchUnavailable(
+        f"the lock store gave no usable answer about {name!r} ({error}){hint}",
+        name=name,
+        reason=error.reason,
+        waited=round(waited, 3),
+    )

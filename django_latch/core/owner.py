@@ -1,0 +1,157 @@
+"""Who holds a lock: the facts written beside the token, and what they prove."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+#: Longest text of one field, and of the whole record, in characters.
+FIELD: Final = 255
+RECORD: Final = 8192
+
+
+def clean(text: object, limit: int = FIELD) -> str:
+    """`text` on one bounded line, control and format characters replaced: for pages and terminals."""
+    line = "".join("\ufffd" if unicodedata.category(c)[0] == "C" else c for c in str(text)[:limit])
+    return line if len(str(text)) <= limit else line[:-1] + "…"
+
+
+def _proc(path: str) -> str:
+    """A fact of /proc, or "" where the system has none: then nothing is ever proved by it."""
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+@cache
+def boot_id() -> str:
+    """Identity of this boot of this machine; "" where unknown."""
+    return _proc("/proc/sys/kernel/random/boot_id")
+
+
+def pid_namespace() -> str:
+    """Identity of the pid namespace of this process; "" where unknown."""
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def process_started(pid: int) -> int | None:
+    """Start of process `pid` in clock ticks since boot: 0 for a zombie, None where unknown."""
+    # The command name, in parentheses, may itself hold spaces and parentheses.
+    rest = _proc(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    if len(rest) < 20:
+        return None
+    return 0 if rest[0] in "ZX" else int(rest[19])  # a zombie runs nothing any more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The holder's facts. Written by user code and other versions: bounded, and never trusted."""
+
+    label: str = ""
+    task: str = ""
+    task_id: str = ""
+    worker: str = ""
+    host: str = ""
+    pid: int = 0
+    boot_id: str = ""
+    pid_ns: str = ""
+    started: int = 0
+    root_id: str = ""
+    parent_id: str = ""
+    retries: int = 0
+    args: str = ""
+    run: str = ""
+    meta: Mapping[str, Any] | None = None
+
+    @classmethod
+    def here(cls, **more: Any) -> Owner:
+        """An owner with the facts of this process, and `more`."""
+        return cls(**{**_here(os.getpid()), **more})
+
+    def to_json(self) -> str:
+        """Compact JSON of the fields that are set, each text bounded."""
+        facts = {
+            key: value[:FIELD] if isinstance(value, str) and key != "args" else value
+            for key, value in ((f.name, getattr(self, f.name)) for f in fields(self))
+            if value
+        }
+        if len(text := _dumps(facts)) > RECORD:
+            facts = {k: v for k, v in facts.items() if k not in ("args", "meta")}
+            text = _dumps(facts)
+        return text
+
+    @classmethod
+    def from_json(cls, text: str) -> Owner:
+        """Read a record; what cannot be read becomes the label, so a page shows it and goes on."""
+        try:
+            facts = json.loads(text)
+            known = {f.name: f.type for f in fields(cls)}
+            sound = {
+                key: value
+                for key, value in facts.items()
+                if isinstance(value, {"int": int, "str": str}.get(str(known.get(key)), dict))
+            }
+            return cls(**sound)
+        except (ValueError, AttributeError, TypeError):
+            return cls(label=clean(text))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields that are set, as JSON-safe values on one clean line each."""
+        return {
+            key: clean(value, 1024) if isinstance(value, str) else value
+            for key, value in asdict(self).items()
+            if value
+        }
+
+    def describe(self) -> str:
+        """One bounded line for people: ``billing.sync on worker1@host (pid 12)``."""
+        who = self.label or self.task or "a process"
+        where = self.worker or self.host
+        return clean(
+            who + (f" on {where}" if where else "") + (f" (pid {self.pid})" if self.pid else "")
+        )
+
+    def provably_dead(self) -> bool:
+        """Whether the holder's process is known to be gone.
+
+        Only a process of the same boot and pid namespace can be judged: elsewhere, and wherever
+        the facts are missing, the answer is False and only the lease decides.
+        """
+        if not (self.pid and self.started and self.boot_id and self.pid_ns):
+            return False
+        if (self.boot_id, self.pid_ns) != (boot_id(), pid_namespace()):
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except OSError:  # it lives, under another user
+            pass
+        started = process_started(self.pid)  # another start: the pid was used again
+        return started is not None and started != self.started
+
+
+def _dumps(facts: Mapping[str, Any]) -> str:
+    return json.dumps(facts, separators=(",", ":"), ensure_ascii=True, default=str)
+
+
+@cache
+def _here(pid: int) -> dict[str, Any]:
+    return {
+        "host": socket.gethostname(),
+        "pid": pid,
+        "boot_id": boot_id(),
+        "pid_ns": pid_namespace(),
+        "started": process_started(pid) or 0,
+    }

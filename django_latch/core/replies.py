@@ -1,0 +1,207 @@
+"""What the scripts answer, as values.
+
+A reply is a flat list of integers and texts; texts arrive as bytes or str, depending on the
+client. Whatever does not have the form its script promises is a `BadReply`: an outage, never
+an answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from django_latch.core.owner import Owner
+
+
+class BadReply(Exception):
+    """The store sent something its script never returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Somebody else's hold, as told to a caller that was refused."""
+
+    left: int  # ms until the earliest holder's record expires; -1 where nobody holds
+    fence: int = 0
+    since: int = 0  # ms of the server's clock
+    owner: Owner = field(default_factory=Owner)
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    fence: int
+    left: int  # ms
+    stale: tuple[str, ...] = ()  # other locks of the bucket whose leases have passed
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    ticket: int
+    ahead: int  # waiters before this one
+    held: Held
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    held: Held
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    held: Held
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    reason: str
+    fence: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    fence: int
+    left: int  # ms
+    now: int  # ms of the server's clock
+    waiters: int
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The answer to a release or abandon: what the token had become."""
+
+    reason: str
+    held_for: int  # ms
+    fence: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """One live record of a lock, as read."""
+
+    token: str = field(repr=False)
+    state: str  # held, offered or cooling
+    fence: int
+    exp: int  # ms of the server's clock
+    lease: int  # ms
+    limit: int
+    since: int  # ms
+    owner: Owner
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A lock, as read at `now` (ms of the server's clock)."""
+
+    now: int
+    waiters: int
+    holders: tuple[Holder, ...]
+
+
+def text(value: object) -> str:
+    """A text of a reply."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, str):
+        return value
+    raise BadReply(f"text expected, not {type(value).__name__}")
+
+
+def number(value: object) -> int:
+    """An integer of a reply."""
+    if isinstance(value, bool) or not isinstance(value, (int, str, bytes)):
+        raise BadReply(f"integer expected, not {type(value).__name__}")
+    try:
+        return int(value)
+    except ValueError:
+        raise BadReply("integer expected") from None
+
+
+def _fields(reply: object, count: int) -> Sequence[object]:
+    if not isinstance(reply, (list, tuple)) or len(reply) < count:
+        raise BadReply(f"at least {count} fields expected, got {_shape(reply)}")
+    return reply
+
+
+def _shape(reply: object) -> str:
+    """The form of a reply without its content, which may hold a token."""
+    size = f" of {len(reply)}" if isinstance(reply, (list, tuple, str, bytes)) else ""
+    return f"{type(reply).__name__}{size}"
+
+
+def _held(at: Sequence[object]) -> Held:
+    left, fence, since, owner = at
+    return Held(number(left), number(fence), number(since), Owner.from_json(text(owner)))
+
+
+Request = Granted | Queued | Busy | Full | Ended
+
+
+def request(reply: object) -> Request:
+    """The answer of request.lua."""
+    at = _fields(reply, 3)
+    match text(at[0]):
+        case "granted":
+            return Granted(number(at[1]), number(at[2]), tuple(map(text, at[3:])))
+        case "ended":
+            return Ended(text(at[1]), number(at[2]))
+        case "queued":
+            at = _fields(reply, 7)
+            return Queued(number(at[1]), number(at[2]), _held(at[3:7]))
+        case "busy" | "full" as word:
+            held = _held(_fields(reply, 5)[1:5])
+            return Busy(held) if word == "busy" else Full(held)
+    raise BadReply("request.lua: unknown status")
+
+
+def renew(reply: object) -> Renewed | Ended:
+    """The answer of renew.lua, shorten.lua and adopt.lua."""
+    at = _fields(reply, 3)
+    match text(at[0]):
+        case "ok":
+            at = _fields(reply, 5)
+            return Renewed(number(at[1]), number(at[2]), number(at[3]), number(at[4]))
+        case "ended":
+            return Ended(text(at[1]), number(at[2]))
+    raise BadReply("renew.lua: unknown status")
+
+
+def end(reply: object) -> Closed:
+    """The answer of end.lua."""
+    at = _fields(reply, 4)
+    if text(at[0]) != "ended":
+        raise BadReply("end.lua: unknown status")
+    return Closed(text(at[1]), number(at[2]), number(at[3]))
+
+
+def listing(reply: object) -> Listing:
+    """The answer of list.lua."""
+    at = _fields(reply, 2)
+    pairs = zip(at[2::2], at[3::2], strict=True)
+    return Listing(number(at[0]), number(at[1]), tuple(_holder(*pair) for pair in pairs))
+
+
+#: The two forms of a record, as _common.lua reads them.
+_RECORD = re.compile(r"[a-z]+(\|\d+){8}\|[0-9a-f]*\|.*|ended\|[a-z_]+(\|\d+){3}", re.DOTALL)
+
+
+def is_record(record: str) -> bool:
+    """Whether a script can read this record."""
+    return _RECORD.fullmatch(record) is not None
+
+
+def _holder(token: object, record: object) -> Holder:
+    # state|fence|exp|lease|claim|limit|ticket|since|hold|wake|owner, as _common.lua writes it
+    at = text(record).split("|", 10)
+    if len(at) != 11:
+        raise BadReply("list.lua: not a record")
+    return Holder(
+        text(token),
+        at[0],
+        int(at[1]),
+        int(at[2]),
+        int(at[3]),
+        int(at[5]),
+        int(at[7]),
+        Owner.from_json(at[10]),
+    )

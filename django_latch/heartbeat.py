@@ -1,0 +1,174 @@
+"""One thread per process that renews every lease of the process, in batches.
+
+It also sends what is still owed: an abandon or release that had no answer. It starts with the
+first lease, so never before a fork; a child process starts with nothing of its parent's.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import weakref
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from django_latch import native
+from django_latch.core.calls import Call, StoreError
+from django_latch.core.timing import now
+
+if TYPE_CHECKING:
+    from django_latch.lease import Lease
+    from django_latch.store.base import Store
+
+logger = logging.getLogger("django_latch")
+
+#: Most renewals in one round trip.
+BATCH: Final = 200
+
+#: Most calls kept that had no answer; the oldest go first.
+DEBTS: Final = 1000
+
+#: Seconds for everything that is released at exit.
+EXIT_BUDGET: Final = 1.0
+
+
+@dataclass(slots=True)
+class _Debt:
+    store: Store
+    call: Call[Any]
+    until: float  # afterwards nothing can be left of it in the store
+    due: float
+
+
+class Heartbeat:
+    """The leases and debts of one process, and the thread that looks after them."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything: in a forked child nothing here is its own."""
+        self._mutex = native.allocate_lock()
+        self._bell = native.allocate_lock()
+        self._bell.acquire()
+        self._leases: dict[str, weakref.ref[Lease]] = {}
+        self._debts: list[_Debt] = []
+        self._running = False
+        self._next = float("inf")
+
+    def add(self, lease: Lease) -> None:
+        """Look after a lease from now on."""
+        with self._mutex:
+            self._leases[lease.token] = weakref.ref(lease)
+            self._expect(lease.due)
+
+    def drop(self, token: str) -> None:
+        """Look after it no longer. Takes no lock: a destructor may run anywhere, also in here."""
+        self._leases.pop(token, None)
+
+    def owe(self, store: Store, call: Call[Any], seconds: float) -> None:
+        """Send `call` as soon as the store answers again, for at most `seconds`."""
+        with self._mutex:
+            self._debts = self._debts[1 - DEBTS :]
+            self._debts.append(_Debt(store, call, now() + seconds, now()))
+            self._expect(now())
+
+    def __len__(self) -> int:
+        return len(self._leases)
+
+    def _expect(self, due: float) -> None:
+        if not self._running:
+            native.start_thread(self._run, "django_latch-heartbeat")
+            self._running = True
+        if due < self._next:
+            self._next = due
+            if self._bell.locked():
+                self._bell.release()
+
+    def _run(self) -> None:
+        mutex = self._mutex
+        while self._mutex is mutex:  # not after a reset
+            try:
+                self.beat()
+            except Exception:
+                # Whatever it was, the other leases of the process still need their renewals.
+                logger.exception("the heartbeat met an error of its own and goes on")
+            with mutex:
+                self._next = min(
+                    [lease.due for lease in self._alive()] + [debt.due for debt in self._debts],
+                    default=float("inf"),
+                )
+                pause = min(self._next - now(), 3600.0)
+            if pause > 0:
+                self._bell.acquire(True, pause)
+
+    def _alive(self) -> list[Lease]:
+        return [lease for ref in list(self._leases.values()) if (lease := ref()) is not None]
+
+    def beat(self) -> None:
+        """Renew what is due, or will be soon, and pay what is owed."""
+        with self._mutex:
+            time = now()
+            leases = [lease for lease in self._alive() if lease.due - lease.interval / 4 <= time]
+            debts = [debt for debt in self._debts if debt.due <= time]
+        work: dict[int, list[Lease]] = defaultdict(list)
+        for lease in leases:
+            if lease.held_here:  # notices by itself what has run out
+                work[id(lease.store)].append(lease)
+        for group in work.values():
+            for start in range(0, len(group), BATCH):
+                self._renew(group[start : start + BATCH])
+        for debt in debts:
+            self._pay(debt)
+
+    def _renew(self, leases: Sequence[Lease]) -> None:
+        sent = now()
+        # Shorter than the interval, so that one lost answer never costs a lease.
+        patience = sent + min(max(0.8 * min(lease.interval for lease in leases), 0.1), 5.0)
+        calls = [lease.renewal(patience) for lease in leases]
+        try:
+            outcomes = leases[0].store.batch(calls)
+        except StoreError as error:
+            outcomes = [error] * len(leases)
+        for lease, outcome in zip(leases, outcomes, strict=True):
+            lease.heard(outcome, sent)
+
+    def _pay(self, debt: _Debt) -> None:
+        (outcome,) = _batch(debt.store, [debt.call], 2.0)
+        with self._mutex:
+            if not isinstance(outcome, StoreError) or now() > debt.until:
+                self._debts = [other for other in self._debts if other is not debt]
+            debt.due = now() + 1.0
+
+    def close(self) -> None:
+        """At exit: release what is held and pay what is owed, within a small budget."""
+        work: dict[int, tuple[Store, list[Call[Any]]]] = {}
+        for lease in self._alive():
+            if lease.held_here:
+                work.setdefault(id(lease.store), (lease.store, []))[1].append(lease.farewell())
+        for debt in self._debts:
+            work.setdefault(id(debt.store), (debt.store, []))[1].append(debt.call)
+        self.reset()
+        for store, calls in work.values():
+            for start in range(0, len(calls), BATCH):
+                for outcome in _batch(store, calls[start : start + BATCH], EXIT_BUDGET):
+                    if isinstance(outcome, Exception):
+                        logger.warning("a lock could not be released at exit: %s", outcome)
+
+
+def _batch(store: Store, calls: list[Call[Any]], patience: float) -> list[Any]:
+    """Run calls with a time-out; no answer is an outcome."""
+    until = now() + patience
+    timed = [Call(call.verb, call.name, call.args, call.parse, until) for call in calls]
+    try:
+        return store.batch(timed)
+    except StoreError as error:
+        return [error] * len(calls)
+
+
+heartbeat = Heartbeat()
+os.register_at_fork(after_in_child=heartbeat.reset)
+atexit.register(heartbeat.close)

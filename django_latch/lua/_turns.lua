@@ -1,0 +1,80 @@
+-- Who may hold, and who is next. Put after _ends.lua.
+
+-- End what has expired: holds for good; offers and silent waiters (never `me`) keep their ticket.
+local function sweep(me)
+  holders, waiting = {}, call('EXISTS', Q) == 1
+  local ended = {}
+  for _, token in ipairs(call('ZRANGE', H, 0, -1)) do
+    local r = get(token)
+    if not r or r.state == 'ended' or r.state == 'queued' then
+      call('ZREM', H, token)  -- its record was deleted: nobody can prove that hold any more
+    else
+      local span = r.state == 'offered' and r.claim or r.lease
+      if r.exp - NOW > span then  -- the server's clock was set back
+        r.exp = NOW + span
+        put(r)
+        call('ZADD', H, digits(r.exp), token)
+      end
+      local into = NOW <= r.exp and holders or ended
+      into[#into + 1] = r
+    end
+  end
+  for _, r in ipairs(ended) do
+    if r.state == 'cooling' then
+      call('ZREM', H, r.token)
+      call('HDEL', R, r.token)
+      touched = true
+    else
+      if r.state == 'held' then event(1, 'expired', r, 'held', digits(math.max(r.exp - r.since, 0))) end
+      finish(r, r.state == 'held' and 'expired' or 'lapsed')
+    end
+  end
+  if not waiting then return end
+  for _, token in ipairs(call('ZRANGEBYSCORE', V, '(' .. digits(NOW + LIVE), '+inf')) do
+    call('ZADD', V, digits(NOW + LIVE), token)
+  end
+  for _, token in ipairs(call('ZRANGEBYSCORE', V, '-inf', '(' .. digits(NOW))) do
+    local r = token ~= me and get(token)
+    if r and r.state == 'queued' then finish(r, 'lapsed') end
+  end
+end
+
+-- Whether one more permit may go to a caller with this limit; each holder's own limit stays true.
+local function fits(limit)
+  for _, h in ipairs(holders) do limit = math.min(limit, h.limit) end
+  return #holders < limit
+end
+
+-- Offer what is free to the first in the queue, and wake them.
+local function settle(me)
+  while waiting do
+    local head = call('ZRANGE', Q, 0, 0)[1]
+    local r = head and get(head)
+    if not head then waiting = false return end
+    if r and r.state == 'queued' and not fits(r.limit) then return end
+    call('ZREM', Q, head)
+    call('ZREM', V, head)
+    if r and r.state == 'queued' then
+      r.state, r.fence, r.since, r.exp = 'offered', stamp(), NOW, NOW + r.claim
+      call('ZADD', H, digits(r.exp), head)
+      put(r)
+      holders[#holders + 1] = r
+      if head ~= me and r.wake ~= '' then
+        call('LPUSH', wake_list(r), head)
+        call('LTRIM', wake_list(r), 0, 999)
+        call('PEXPIRE', wake_list(r), r.claim + LIVE)
+      end
+    end
+  end
+end
+
+-- A dead waiter at the head should not cost a whole claim: the head of the queue may name an offer,
+-- at least 20 ms old and with its wake message unread, that then ends as if it had lapsed.
+local function standby(token, fence)
+  if fence == 0 or call('ZRANGE', Q, 0, 0)[1] ~= token then return end
+  for _, h in ipairs(holders) do
+    if h.fence == fence and h.state == 'offered' and NOW - h.since >= 20 and call('LPOS', wake_list(h), h.token) then
+      return finish(h, 'lapsed')
+    end
+  end
+end

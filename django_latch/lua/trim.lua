@@ -1,0 +1,14 @@
+-- Settle a lock whose entry in the index has expired; what its records say decides, not the entry.
+-- PARTS    _ends _turns
+-- ARGV
+-- RETURNS  holders waiters
+if call('EXISTS', R) == 0 then
+  -- Its records outlived the lease by GRACE and nobody came: the end was not noted yet.
+  if call('ZREM', INDEX, NAME) == 1 then event(1, 'expired', {}) end
+  return { 0, 0 }
+end
+sweep('')
+settle('')
+touched = true
+close_books()
+return { #holders, waiting and call('ZCARD', Q) or 0 }

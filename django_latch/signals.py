@@ -1,0 +1,41 @@
+"""Signals. The sender is the `Latch` class; every payload value is passed by keyword.
+
+`token` is never part of a payload; `fingerprint`, the first 8 hex digits of its SHA-256, is.
+Receivers run where the event is noticed (`lock_lost` mostly in the heartbeat thread), and an
+error of a receiver is logged, never raised into the lock.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from django.dispatch import Signal
+
+logger = logging.getLogger("django_latch")
+
+#: A lease began. Payload: name, fence, fingerprint, waited (seconds), ttl (seconds).
+lock_acquired = Signal()
+#: A lease ended by its own release. Payload: name, fence, fingerprint, held_for (seconds).
+lock_released = Signal()
+#: A lease was lost. Payload: name, fence, fingerprint, reason.
+lock_lost = Signal()
+#: A call did not get the lock. Payload: name, reason, holder (dict or None), waited (seconds).
+lock_contended = Signal()
+#: A person or a command freed a lock. Payload: name, fence, fingerprint, actor, reason.
+lock_force_released = Signal()
+#: A Celery task did not run. Payload: task, key, reason, holder (dict or None), task_id.
+task_skipped = Signal()
+#: A Celery task was sent again to be run later. Payload: task, key, reason, holder, task_id, countdown.
+task_deferred = Signal()
+
+
+def send(signal: Signal, **payload: Any) -> None:
+    """Send `signal` with the `Latch` class as its sender; log what receivers raise."""
+    if not signal.has_listeners():
+        return
+    from django_latch.locks import Latch
+
+    for receiver, outcome in signal.send_robust(sender=Latch, **payload):
+        if isinstance(outcome, Exception):
+            logger.error("a receiver failed: %r", receiver, exc_info=outcome)

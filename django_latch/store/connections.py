@@ -1,0 +1,70 @@
+"""Which store an alias means."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any
+
+from django.core.cache import InvalidCacheBackendError, caches
+from django.core.exceptions import ImproperlyConfigured
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+from django_redis import get_redis_connection
+
+from django_latch.conf import conf
+from django_latch.store.redis import RedisStore
+
+_stores: dict[str, RedisStore] = {}
+_mutex = Lock()
+
+
+def store(using: str | None = None) -> RedisStore:
+    """The lock store of a cache alias.
+
+    Parameters:
+        using: an alias in CACHES; the CACHE_ALIAS setting when omitted.
+
+    Raises:
+        ImproperlyConfigured: there is no such alias, or it is not a django-redis one.
+    """
+    alias = using or conf.cache_alias
+    found = _stores.get(alias)
+    if found is None:
+        with _mutex:
+            found = _stores.get(alias) or _stores.setdefault(alias, _make(alias))
+    return found
+
+
+def _make(alias: str) -> RedisStore:
+    try:
+        client = get_redis_connection(alias, write=True)
+        pool = client.connection_pool
+    except InvalidCacheBackendError as error:
+        raise ImproperlyConfigured(
+            f"django_latch keeps its locks in the cache alias {alias!r}, and CACHES has none of "
+            f"that name; name a django-redis alias in DJANGO_LATCH['CACHE_ALIAS']"
+        ) from error
+    except (NotImplementedError, AttributeError) as error:
+        kind = f"{type(caches[alias]).__module__}.{type(caches[alias]).__qualname__}"
+        raise ImproperlyConfigured(
+            f"django_latch needs a django-redis cache, and the alias {alias!r} is a {kind}; set "
+            f"its BACKEND to 'django_redis.cache.RedisCache', or name another alias in "
+            f"DJANGO_LATCH['CACHE_ALIAS']"
+        ) from error
+    return RedisStore(pool, prefix(alias))
+
+
+def prefix(alias: str) -> str:
+    """What the keys of this project begin with: braces would move the hash tag."""
+    own = conf.prefix
+    key_prefix = caches[alias].key_prefix
+    text = own if own is not None else f"{key_prefix}:latch" if key_prefix else "latch"
+    for char in "%{}":
+        text = text.replace(char, f"%{ord(char):02X}")
+    return text
+
+
+@receiver(setting_changed)
+def _forget(*, setting: str, **kwargs: Any) -> None:
+    if setting in ("CACHES", "DJANGO_LATCH"):
+        _stores.clear()
