@@ -1,0 +1,15 @@
+"""Celery tasks that never run twice at once: ``@single_flight``."""
+
+from __future__ import annotations
+
+try:
+    from django_latch.celery import exits, parent  # noqa: F401 - they connect signal handlers
+    from django_latch.celery.options import SingleFlight, single_flight
+except ModuleNotFoundError as error:
+    if error.name != "celery":
+        raise
+    raise ImportError(
+        "django_latch.celery needs Celery: pip install 'django-latch-locks[celery]'"
+    ) from error
+
+__all__ = ["SingleFlight", "single_flight"]

@@ -1,0 +1,151 @@
+"""What a call does that did not get its lock."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from celery.exceptions import Ignore, Reject, Retry
+
+from django_latch import signals
+from django_latch.celery.header import HEADER, Carried, strip
+from django_latch.core.owner import Owner
+from django_latch.exceptions import LatchError, LatchNotAcquired, LatchUnavailable
+from django_latch.locks import JobFinished
+
+if TYPE_CHECKING:
+    from django_latch.celery.job import Job
+
+logger = logging.getLogger("django_latch")
+
+#: Longest time in seconds for which a message is sent away, far below any visibility time-out: a
+#: broker that thinks a message lost delivers another copy of it.
+LONGEST: Final = 30.0
+#: Shortest one: a copy that looks every millisecond would be a busy loop through the broker.
+SHORTEST: Final = 0.25
+
+
+def runs_anyway(job: Job, refusal: LatchError) -> bool:
+    """Whether the task runs without its lock, because its options say so for an outage."""
+    if not isinstance(refusal, LatchUnavailable) or job.flight.on_outage != "run":
+        return False
+    logger.warning("%s: runs without its lock %s: %s", job.name, job.key, refusal)
+    return True
+
+
+def refused(job: Job, refusal: LatchNotAcquired | LatchUnavailable) -> Any:
+    """Do what the options say about `refusal`, and return the task's result or raise."""
+    if isinstance(refusal, LatchUnavailable):
+        return _outage(job, refusal)
+    if isinstance(refusal, JobFinished):
+        logger.info("%s: another copy of this message has done the work", job.name)
+        signals.send(signals.task_skipped, **_facts(job, refusal, "finished"))
+        raise Ignore("another copy of this message has done the work")
+    holder = refusal.holder or {}
+    if job.from_message and holder.get("task_id") == job.task_id:
+        # The holder is a copy of this very message, alive or dead: the work must not be dropped,
+        # and its result is the other run's to write. Ignore leaves the result alone.
+        _send_again(job, refusal, "own_copy", _until_expiry(refusal), job.waits)
+        raise Ignore("another copy of this message is running")
+    return _conflict(job, refusal)
+
+
+def _conflict(job: Job, refusal: LatchNotAcquired) -> Any:
+    policy = job.flight.policy
+    if policy == "retry":
+        if job.from_message and job.waits < job.flight.max_waits:
+            _retry(job, refusal, "busy")
+        policy = job.flight.on_exhausted if job.from_message else "raise"
+    if policy == "raise":
+        raise refusal
+    return _skip(job, refusal)
+
+
+def _outage(job: Job, refusal: LatchUnavailable) -> NoReturn:
+    retries = job.flight.on_outage == "retry" and job.from_message
+    if retries and job.waits < job.flight.max_waits:
+        _retry(job, refusal, "unreachable")
+    raise refusal
+
+
+def _skip(job: Job, refusal: LatchNotAcquired) -> Any:
+    facts = _facts(job, refusal, "busy")
+    logger.info(
+        "%s: skipped, %s is held by %s for %s",
+        job.name,
+        job.key,
+        _who(refusal.holder or {}),
+        _age(refusal.holder or {}),
+        extra={"latch": facts},
+    )
+    signals.send(signals.task_skipped, **facts)
+    return job.flight.skip_value
+
+
+def _retry(job: Job, refusal: LatchError, reason: str) -> NoReturn:
+    # Between half and all of a delay that doubles, so that many waiting jobs spread out.
+    countdown = random.uniform(0.5, 1) * min(2.0**job.waits, LONGEST)  # noqa: S311
+    _send_again(job, refusal, reason, countdown, job.waits + 1)
+    raise Retry(str(refusal), when=countdown)
+
+
+def _send_again(job: Job, refusal: LatchError, reason: str, countdown: float, waits: int) -> None:
+    """Publish the job's message once more, with the same id and number of retries."""
+    request = job.request
+    carried = Carried(task_id=job.task_id, key=job.key, waits=waits)
+    shown = {name: request.get(name) for name in ("argsrepr", "kwargsrepr") if request.get(name)}
+    message = job.task.signature_from_request(
+        request,
+        countdown=countdown,
+        retries=request.retries,
+        headers={**strip(request.headers), HEADER: carried.to_header()},
+        **shown,  # as the sender wrote them: they may hide secrets
+    )
+    try:
+        message.apply_async()
+    except Exception as error:
+        if job.task.acks_late:  # the broker still has this message
+            raise Reject(error, requeue=True) from error
+        raise refusal from error
+    facts = _facts(job, refusal, reason)
+    logger.info(
+        "%s: sent again for in %.1f s, %s: %s",
+        job.name,
+        countdown,
+        job.key,
+        refusal,
+        extra={"latch": {**facts, "countdown": countdown}},
+    )
+    signals.send(signals.task_deferred, **facts, countdown=countdown)
+
+
+def _until_expiry(refusal: LatchError) -> float:
+    left = max(refusal.ttl_remaining or 0, SHORTEST)
+    return min(left + random.uniform(0.05, 0.5), LONGEST)  # noqa: S311
+
+
+def _facts(job: Job, refusal: LatchError, reason: str) -> dict[str, Any]:
+    return {
+        "task": job.name,
+        "key": job.key,
+        "reason": reason,
+        "holder": refusal.holder,
+        "task_id": job.task_id or None,
+    }
+
+
+def _who(holder: Mapping[str, Any]) -> str:
+    return Owner.from_json(json.dumps(dict(holder))).describe()
+
+
+def _age(holder: Mapping[str, Any]) -> str:
+    """How long the holder has had the lock, for the log."""
+    try:
+        since = datetime.fromisoformat(str(holder.get("since")))
+    except ValueError:
+        return "an unknown time"
+    return f"{max((datetime.now(UTC) - since).total_seconds(), 0):.1f} s"

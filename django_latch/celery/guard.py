@@ -1,0 +1,88 @@
+"""Run a task's function under its lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from celery.exceptions import Reject, Retry
+
+from django_latch.celery import conflicts, current
+from django_latch.celery.holding import Holding
+from django_latch.celery.job import Job, carried_by
+from django_latch.namespace import tenant
+
+if TYPE_CHECKING:
+    from django_latch.celery.guarded import Guarded
+
+
+def run(
+    guarded: Guarded,
+    task: Any,
+    body: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Call `body` if nobody else runs the same job, else do what the options say.
+
+    Parameters:
+        guarded: the guard.
+        task: the task; None where the function was called as a plain function.
+        body: the function, ready to be called with `args` and `kwargs`.
+        args, kwargs: the call's arguments, without the task itself.
+
+    Raises:
+        LatchBusy, LatchUnavailable: as the options say.
+        Retry, Ignore: of Celery, where the message was sent again or needs no run.
+    """
+    carried = carried_by(task) if task is not None else None
+    if carried and carried.off:
+        return body(*args, **kwargs)
+    key = carried.key if carried and not task.request.is_eager else None
+    if key is None:
+        label = guarded.label if task is None else task.name
+        key = guarded.keys(task).make(label, args, kwargs, tenant())
+    job = Job(guarded=guarded, task=task, key=key, carried=carried, args=args, kwargs=kwargs)
+    return _under_lock(job, body)
+
+
+def _under_lock(job: Job, body: Callable[..., Any]) -> Any:
+    holding = Holding(job)
+    with current.entered(job, holding):
+        try:
+            try:
+                refusal = holding.acquire()
+                if refusal is None or conflicts.runs_anyway(job, refusal):
+                    return _call(job, holding, body)
+                return conflicts.refused(job, refusal)
+            finally:
+                holding.release()
+        finally:
+            # Once more: a soft time limit or a SystemExit may have come in the middle of it.
+            holding.release()
+
+
+def _call(job: Job, holding: Holding, body: Callable[..., Any]) -> Any:
+    try:
+        with holding.as_current():
+            result = body(*job.args, **job.kwargs)
+    except Exception as error:
+        holding.finished = _is_end(job, error)
+        raise
+    holding.finished = True
+    return result
+
+
+def _is_end(job: Job, error: Exception) -> bool:
+    """Whether `error` ends the job for good, so that another copy of its message is superfluous.
+
+    A rejected message may come back: from its queue, or by hand from a dead-letter queue.
+    """
+    if isinstance(error, Retry):
+        return True  # its next message has another number of retries
+    if isinstance(error, Reject):
+        return False
+    acks_failures = getattr(job.task, "acks_on_failure", None)
+    if acks_failures is None:  # before Celery 5.7
+        acks_failures = getattr(job.task, "acks_on_failure_or_timeout", True)
+    return bool(acks_failures) or not getattr(job.task, "acks_late", False)

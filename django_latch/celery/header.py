@@ -1,0 +1,62 @@
+"""What a message carries for us: one header, bound to the job it was made for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+#: Name of the header. Not ``x-...``: Celery and brokers add and drop those themselves.
+HEADER: Final = "django_latch"
+
+#: Where the worker's main process leaves a run's token for the child. Never leaves the worker.
+RUN: Final = "django_latch_run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """What earlier hooks decided about a call, as retries and redelivered copies find it.
+
+    Parameters:
+        task_id: the job it was made for. Whoever copies all headers of a running task to a child
+            copies this one too; the child has another id, so it does not count there.
+        key: the lock's name; None: not made yet.
+        tenant: what ``DJANGO_LATCH["NAMESPACE"]`` said at the sender, for a retry with other arguments.
+        waits: how often the message was sent again because of a conflict or an outage.
+        off: the call was made with ``single_flight=False``.
+    """
+
+    task_id: str
+    key: str | None = None
+    tenant: str | None = None
+    waits: int = 0
+    off: bool = False
+
+    def to_header(self) -> dict[str, Any]:
+        """The header's value: plain values that every broker's header table can hold."""
+        facts = asdict(self)
+        return {name: value for name, value in facts.items() if value not in (None, 0, False)}
+
+
+def read(headers: Mapping[str, Any] | None, task_id: str | None) -> Carried | None:
+    """The header of job `task_id`, or None where there is none or it belongs to another job."""
+    facts = (headers or {}).get(HEADER)
+    if not isinstance(facts, Mapping) or not task_id or facts.get("task_id") != task_id:
+        return None
+    key, tenant, waits = facts.get("key"), facts.get("tenant"), facts.get("waits", 0)
+    return Carried(
+        task_id=task_id,
+        key=key if isinstance(key, str) else None,
+        tenant=tenant if isinstance(tenant, str) else None,
+        waits=waits if isinstance(waits, int) else 0,
+        off=facts.get("off") is True,
+    )
+
+
+def strip(headers: Mapping[str, Any] | None) -> dict[str, Any]:
+    """`headers` for sending a message again: without ours and without what a broker added."""
+    return {
+        name: value
+        for name, value in (headers or {}).items()
+        if name not in (HEADER, RUN, "redelivered") and not name.lower().startswith("x-")
+    }

@@ -1,0 +1,128 @@
+"""One call of a guarded function, as the guard sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from celery.utils.saferepr import saferepr
+
+from django_latch.celery.header import Carried, read
+from django_latch.core.owner import Owner
+
+if TYPE_CHECKING:
+    from django_latch.celery.guarded import Guarded
+    from django_latch.celery.options import SingleFlight
+
+#: Seconds after which Redis and SQS deliver an unacknowledged message again, unless configured.
+_VISIBILITY_TIMEOUT = 3600
+#: Kombu looks for such messages now and then only, by default every 100 seconds.
+_SWEEP = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A call that is about to run.
+
+    Parameters:
+        guarded: the guard and its options.
+        task: the task; None for a guarded function that was called as a plain function.
+        key: the lock's name.
+        carried: our header of the message, if it had one.
+        args, kwargs: the call's arguments, for the owner record only.
+    """
+
+    guarded: Guarded
+    task: Any
+    key: str
+    carried: Carried | None
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    @property
+    def flight(self) -> SingleFlight:
+        """The options."""
+        return self.guarded.flight
+
+    @property
+    def name(self) -> str:
+        """The task's name."""
+        return self.guarded.label if self.task is None else str(self.task.name)
+
+    @property
+    def request(self) -> Any:
+        """Celery's request of this run; None for a plain function."""
+        return None if self.task is None else self.task.request
+
+    @property
+    def from_message(self) -> bool:
+        """Whether a worker runs it from a message, so that the message can be sent again."""
+        return self.request is not None and not (
+            self.request.called_directly or self.request.is_eager
+        )
+
+    @property
+    def task_id(self) -> str:
+        """The task's id; empty for a direct call."""
+        return str(self.request.id or "") if self.request is not None else ""
+
+    @property
+    def identity(self) -> str | None:
+        """What is equal in two copies of one message and differs for anything else.
+
+        A replacement keeps the task id and the retries of what it replaces, but not the nesting.
+        """
+        if not self.from_message:
+            return None
+        request = self.request
+        return f"{request.id}:{request.retries}:{request.replaced_task_nesting}"
+
+    @property
+    def waits(self) -> int:
+        """How often the message was sent again because of a conflict or an outage."""
+        return self.carried.waits if self.carried else 0
+
+    @property
+    def remember_for(self) -> float:
+        """Seconds for which the broker may still deliver another copy; 0: it will not."""
+        if not self.from_message or not (self.task.acks_late or self.request.eta or self._is_copy):
+            return 0
+        transport = self.task.app.conf.broker_transport_options or {}
+        return float(transport.get("visibility_timeout") or _VISIBILITY_TIMEOUT) + _SWEEP
+
+    @property
+    def _is_copy(self) -> bool:
+        return bool((self.request.delivery_info or {}).get("redelivered"))
+
+    def owner(self, run: str) -> Owner:
+        """The facts about this run for the lock's record.
+
+        Parameters:
+            run: tells this run from other runs of the same job.
+        """
+        request = self.request
+        if request is None:
+            return Owner.here(label=self.name, task=self.name, args=self._arguments(), run=run)
+        return Owner.here(
+            label=self.name,
+            task=self.name,
+            task_id=self.task_id,
+            worker=request.hostname or "",
+            root_id=request.root_id or "",
+            parent_id=request.parent_id or "",
+            retries=request.retries,
+            args=self._arguments(),
+            run=run,
+        )
+
+    def _arguments(self) -> str:
+        # The sender's own text comes first: it may hide secrets.
+        shown = self.request.get("argsrepr") if self.request is not None else None
+        named = self.request.get("kwargsrepr") if self.request is not None else None
+        return f"{shown or saferepr(self.args)} {named or saferepr(self.kwargs)}"
+
+
+def carried_by(task: Any) -> Carried | None:
+    """The header of the message that a task runs from."""
+    request = task.request
+    return read(request.headers, request.id)

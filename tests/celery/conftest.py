@@ -1,0 +1,32 @@
+"""Workers shared by the tests of Celery."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from tests.celery import harness
+
+
+@pytest.fixture(scope="session")
+def worker() -> Iterator[harness.Worker]:
+    """A worker with four children that many tests share."""
+    with harness.worker(concurrency=4) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def second_worker(worker: harness.Worker) -> Iterator[harness.Worker]:
+    """Another, mostly idle one on the same queue."""
+    with harness.worker(worker.queue, concurrency=2) as started:
+        yield started
+
+
+@pytest.fixture
+def label() -> Iterator[harness.Label]:
+    """Marks and a gate of the test's own."""
+    made = harness.Label(uuid4().hex[:12])
+    yield made
+    made.close()
