@@ -17,7 +17,7 @@ def page_name(page: Path) -> str:
 
 def table(page: str, first_heading: str) -> list[dict[str, str]]:
     """Rows of the one table of `page` whose first column has this heading, without backticks."""
-    found = [rows for rows in _tables(DOCS / page) if list(rows[0])[0] == first_heading]
+    found = [rows for rows in _tables(DOCS / page) if next(iter(rows[0])) == first_heading]
     if len(found) != 1:
         raise AssertionError(f"{page} has {len(found)} tables that begin with {first_heading!r}")
     return found[0]

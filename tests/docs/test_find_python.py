@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import sys
@@ -64,7 +63,7 @@ def test_looks_behind_the_first_of_path(machine: Machine, tmp_path: Path) -> Non
     machine.add("python3", LAUNCHER_OF_NOTHING)
     second = tmp_path / "second"
     second.mkdir()
-    os.symlink(machine.add("works", WORKS), second / "python3")
+    (second / "python3").symlink_to(machine.add("works", WORKS))
     found = machine.find(PATH=f"{machine.bin}:{second}")
     assert found.stdout == f"{second}/python3\n"
 
@@ -86,7 +85,7 @@ def test_python_of_the_caller_is_not_replaced_in_silence(machine: Machine) -> No
 def test_finds_a_version_of_pyenv(machine: Machine, tmp_path: Path) -> None:
     folder = tmp_path / f".pyenv/versions/{VERSION}.0/bin"
     folder.mkdir(parents=True)
-    os.symlink(machine.add("works", WORKS), folder / "python")
+    (folder / "python").symlink_to(machine.add("works", WORKS))
     assert machine.find(VERSION).stdout == f"{folder}/python\n"
 
 
