@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Permission
+from django.test import Client
+
+from django_latch import LatchNotHeld, Lease, latch
+from django_latch.core.owner import Owner
+from tests.admin.pages import ROLES, Hold
+
+
+@pytest.fixture
+def client_of(db: None) -> Callable[[str], Client]:
+    """A client logged in as somebody with a role."""
+
+    def make(role: str) -> Client:
+        client = Client()
+        users = get_user_model().objects
+        if role == "superuser":
+            client.force_login(users.create_superuser("root"))
+        elif role != "anonymous":
+            user = users.create_user(role.replace(" ", "-"), is_staff=True)
+            codenames = ROLES[role]
+            user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+            assert user.user_permissions.count() == len(codenames)
+            client.force_login(user)
+        return client
+
+    return make
+
+
+@pytest.fixture
+def client(client_of: Callable[[str], Client]) -> Client:
+    return client_of("superuser")
+
+
+@pytest.fixture
+def hold() -> Iterator[Hold]:
+    """Take a lock as if the process with these facts had done so."""
+    leases = []
+
+    def take(name: str, *, limit: int = 1, ttl: float = 60, **facts: object) -> Lease:
+        owner = Owner.here(**facts)
+        asked = latch(name, limit=limit, ttl=ttl, timeout=0, owner=owner, heartbeat=False)
+        leases.append(asked.acquire())
+        return leases[-1]
+
+    yield take
+    for lease in leases:
+        with suppress(LatchNotHeld):  # the test freed it
+            lease.release()
