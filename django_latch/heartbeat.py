@@ -31,6 +31,9 @@ BATCH: Final = 200
 #: Most calls kept that had no answer; the oldest go first.
 DEBTS: Final = 1000
 
+#: Seconds the thread stays awake for after the last lease has gone.
+LINGER: Final = 1.0
+
 #: Seconds for everything that is released at exit.
 EXIT_BUDGET: Final = 1.0
 
@@ -46,6 +49,9 @@ class _Debt:
 class Heartbeat:
     """The leases and debts of one process, and the thread that looks after them."""
 
+    #: Counts forks: a lease of an earlier generation is the parent's.
+    generation = 0
+
     def __init__(self) -> None:
         self.reset()
 
@@ -58,11 +64,14 @@ class Heartbeat:
         self._debts: list[_Debt] = []
         self._running = False
         self._next = float("inf")
+        self._added = 0
+        self.generation += 1
 
     def add(self, lease: Lease) -> None:
         """Look after a lease from now on."""
         with self._mutex:
             self._leases[lease.token] = weakref.ref(lease)
+            self._added += 1
             self._expect(lease.due)
 
     def drop(self, token: str) -> None:
@@ -89,7 +98,7 @@ class Heartbeat:
                 self._bell.release()
 
     def _run(self) -> None:
-        mutex = self._mutex
+        mutex, seen = self._mutex, 0
         while self._mutex is mutex:  # not after a reset
             try:
                 self.beat()
@@ -97,10 +106,12 @@ class Heartbeat:
                 # Whatever it was, the other leases of the process still need their renewals.
                 logger.exception("the heartbeat met an error of its own and goes on")
             with mutex:
-                self._next = min(
-                    [lease.due for lease in self._alive()] + [debt.due for debt in self._debts],
-                    default=float("inf"),
-                )
+                dues = [lease.due for lease in self._alive()] + [debt.due for debt in self._debts]
+                if not dues and self._added != seen:
+                    # Short leases come and go: look again once, instead of being woken for each.
+                    dues = [now() + LINGER]
+                seen = self._added
+                self._next = min(dues, default=float("inf"))
                 pause = min(self._next - now(), 3600.0)
             if pause > 0:
                 self._bell.acquire(True, pause)

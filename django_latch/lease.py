@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 import warnings
 from types import TracebackType
 from typing import Any, Final
+
+from django.dispatch import Signal
 
 from django_latch import native, signals
 from django_latch.core import flow, replies, verbs
@@ -44,7 +45,7 @@ class Lease:
         grant: Grant,
         *,
         ttl: float,
-        owner: Owner,
+        owner: Owner | None = None,
         renews: bool = True,
         max_hold: float | None = None,
     ) -> None:
@@ -59,7 +60,7 @@ class Lease:
         self._deadline = grant.deadline
         self._hold_until = now() + max_hold if max_hold else float("inf")
         self._renews = renews
-        self._pid = os.getpid()
+        self._generation = heartbeat.generation
         self._reason: str | None = None
         self._ended: str | None = None
         self._trouble: StoreError | None = None
@@ -86,7 +87,7 @@ class Lease:
     def lost(self) -> str | None:
         """Why the lease was lost, or None while it is held or after it was released. Final once set."""
         if self._reason is None and self._ended is None:
-            if self._pid != os.getpid():
+            if self._generation != heartbeat.generation:
                 return "never_held"  # a forked child owns nothing of its parent's
             if now() >= self._deadline:
                 self._lose(self._why_late())
@@ -156,7 +157,7 @@ class Lease:
             self._ended = None
             self._lose(closed.reason)
             self._require_held()
-        self._tell(signals.lock_released, held_for=closed.held_for / 1000)
+        self.tell(signals.lock_released, held_for=closed.held_for / 1000)
 
     def detach(self) -> str:
         """Hand the lock over: no renewal and no release by this process from now on.
@@ -170,7 +171,8 @@ class Lease:
         """
         self._require_held()
         # Nobody may conclude from this process's death that the lock is free.
-        nobody = Owner(label=self._owner.label, task=self._owner.task, host=self._owner.host)
+        was = self._owner or Owner.here()
+        nobody = Owner(label=was.label, task=was.task, host=was.host)
         call = verbs.renew(self.name, self.token, self.fence, self.ttl, nobody.to_json())
         reply, sent = drive.sync(flow.renew(call), self.store)
         self.heard(reply, sent)
@@ -187,7 +189,7 @@ class Lease:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        if self._pid != os.getpid() or self._ended is not None:
+        if self._generation != heartbeat.generation or self._ended is not None:
             return
         try:
             if error is None:
@@ -203,7 +205,7 @@ class Lease:
         if (
             getattr(self, "_ended", "") is None
             and self._reason is None
-            and self._pid == os.getpid()
+            and self._generation == heartbeat.generation
         ):
             heartbeat.drop(self.token)
             if now() < self._deadline:
@@ -277,9 +279,10 @@ class Lease:
             self._reason = reason
         heartbeat.drop(self.token)
         logger.warning("the lease on %r (%s) was lost: %s", self.name, self.fingerprint, reason)
-        self._tell(signals.lock_lost, reason=reason)
+        self.tell(signals.lock_lost, reason=reason)
 
-    def _tell(self, signal: Any, **facts: Any) -> None:
-        signals.send(
-            signal, name=self.name, fence=self.fence, fingerprint=self.fingerprint, **facts
-        )
+    def tell(self, signal: Signal, **facts: Any) -> None:
+        """Send a signal about this lease."""
+        if signal.receivers:
+            mark = self.fingerprint
+            signals.send(signal, name=self.name, fence=self.fence, fingerprint=mark, **facts)

@@ -88,13 +88,9 @@ class Latch:
         meta: Mapping[str, Any] | None = None,
         using: str | None = None,
     ) -> None:
-        self._given = {
-            key: value
-            for key, value in locals().items()
-            if key not in ("self", "name", "__class__")
-        }
-        self._template = Template(name)
-        self.name = name
+        # A name with fields is for a decorator; anything else fails in check_name.
+        self._template = Template(name) if isinstance(name, str) and "{" in name else None
+        self.name = name if self._template else check_name(name)
         self.ttl = duration("ttl", ttl, SHORTEST)
         self.timeout = duration("timeout", timeout, 0)
         self.limit = count("limit", limit, 1, PERMITS)
@@ -123,7 +119,8 @@ class Latch:
 
     def replace(self, **changes: Any) -> Self:
         """The same latch with some arguments changed; `name` is one of them."""
-        made = type(self)(**{"name": self.name, **self._given, **changes})
+        names = inspect.signature(Latch).parameters
+        made = type(self)(**{**{name: getattr(self, name) for name in names}, **changes})
         made._exact = self._exact
         return made
 
@@ -167,14 +164,7 @@ class Latch:
             )
             raise
         lease = self._lease(store, ask.name, grant, ask.ttl)
-        signals.send(
-            signals.lock_acquired,
-            name=ask.name,
-            fence=grant.fence,
-            fingerprint=lease.fingerprint,
-            waited=grant.waited,
-            ttl=ask.ttl,
-        )
+        lease.tell(signals.lock_acquired, waited=grant.waited, ttl=ask.ttl)
         for name in grant.stale:
             _settle(store, name)
         return lease
@@ -266,7 +256,8 @@ class Latch:
                 f"{function!r:.120} is a generator: it would run after its lock was released"
             )
         signature = inspect.signature(function)
-        self._template.check(signature, getattr(function, "__qualname__", repr(function)))
+        if self._template:
+            self._template.check(signature, getattr(function, "__qualname__", repr(function)))
 
         @functools.wraps(function)
         def locked(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -282,25 +273,26 @@ class Latch:
         return locked
 
     def _for(self, signature: inspect.Signature, args: Any, kwargs: Any) -> Latch:
-        if not self._template.fields:
+        if self._template is None:
             return self
         return self.replace(name=self._template.render(bind(signature, args, kwargs)))
 
     # What is asked for
 
     def _name(self) -> str:
-        name = check_name(self.name)
+        name = check_name(self.name) if self._template else self.name
         return name if self._exact else qualified(name, tenant())
 
     def _ask(self, settings: Settings, job: str, min_hold: float) -> verbs.Ask:
         ttl = within("ttl", self.ttl, settings.ttl, settings.max_ttl)
         if self.max_hold is not None:
             ttl = min(ttl, self.max_hold)
+        timeout = within("timeout", self.timeout, settings.timeout, settings.max_timeout)
         return verbs.Ask(
             name=self._name(),
             ttl=ttl,
             owner=self._record().to_json() if self.owner or self.meta else _here(os.getpid()),
-            timeout=within("timeout", self.timeout, settings.timeout, settings.max_timeout),
+            timeout=timeout,
             limit=self.limit,
             slice=settings.slice,
             claim=settings.claim,
@@ -308,6 +300,7 @@ class Latch:
             max_waiters=settings.max_waiters if self.max_waiters is None else self.max_waiters,
             max_timeout=settings.max_timeout,
             job=job,
+            wake=new_token()[:16] if timeout else "",
         )
 
     def _record(self) -> Owner:
@@ -327,7 +320,7 @@ class Latch:
             name,
             grant,
             ttl=ttl,
-            owner=self._record(),
+            owner=self._record() if self.owner or self.meta else None,
             renews=self.heartbeat,
             max_hold=self.max_hold,
         )

@@ -13,7 +13,8 @@ def tenant() -> str | None:
     Raises:
         TypeError: it is nothing that can be part of a name.
     """
-    value = conf.namespace() if conf.namespace else None
+    callable_ = conf.load().namespace
+    value = callable_() if callable_ else None
     return None if value is None else encode_value(value, "NAMESPACE")
 
 

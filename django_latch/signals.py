@@ -32,7 +32,7 @@ task_deferred = Signal()
 
 def send(signal: Signal, **payload: Any) -> None:
     """Send `signal` with the `Latch` class as its sender; log what receivers raise."""
-    if not signal.has_listeners():
+    if not signal.receivers:
         return
     from django_latch.locks import Latch
 

@@ -26,12 +26,10 @@ class Call(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Park(Generic[T_co]):
-    """A call to be sent when a message arrives on the caller's wake list, or at `until`.
+    """A call to be sent when a message arrives on the wake list, or at `until`, a slice's end."""
 
-    `request` is given the id of the wake list.
-    """
-
-    request: Callable[[str], Call[T_co]] = field(repr=False)
+    call: Call[T_co]
+    wake: str
     until: float
 
 

@@ -12,7 +12,7 @@ while a request of theirs may still be under way.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from django_latch.core import errors, replies, verbs
@@ -115,10 +115,7 @@ def _slice(ask: Ask, token: str, place: replies.Queued, until: float) -> Park[An
     if place.held.left >= 0:
         end = min(end, now() + place.held.left / 1000 + 0.002)
 
-    def request(wake: str) -> Call[Any]:
-        return verbs.request(ask, token, wake=wake, ticket=place.ticket, until=until)
-
-    return Park(request, end)
+    return Park(verbs.request(ask, token, ticket=place.ticket, until=until), ask.wake, end)
 
 
 def _leave(
@@ -152,16 +149,15 @@ def renew(call: Call[T]) -> Flow[tuple[T, float]]:
 
 def end(call: Call[replies.Closed], owe: Callable[[Call[Any]], None]) -> Flow[replies.Closed]:
     """Release, at most twice. Without an answer the debt is kept: the token is not forgotten."""
-    again = replace(call, args=verbs.resent(call.args))
     try:
         try:
             return (yield call)
         except StoreError as error:
             if not error.again:
                 raise
-        return (yield again)
+        return (yield verbs.resent(call))
     except BaseException as error:
-        owe(again)
+        owe(verbs.resent(call))
         if isinstance(error, StoreError):
             raise errors.unavailable(call.name, error) from error
         raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from django_latch.core import replies
@@ -25,13 +25,13 @@ class Ask:
     max_waiters: int = 100
     max_timeout: float = 3600
     job: str = ""
+    wake: str = ""  # id of the caller's wake list; it must be known before the first queueing
 
 
 def request(
     ask: Ask,
     token: str,
     *,
-    wake: str = "",
     ticket: int = 0,
     silent: int = 0,
     until: float | None = None,
@@ -47,7 +47,7 @@ def request(
             int(ask.timeout > 0),
             milliseconds(ask.claim),
             milliseconds(ask.min_hold),
-            wake,
+            ask.wake,
             ticket,
             silent,
             ask.max_waiters,
@@ -101,9 +101,10 @@ def end(
     return Call("end", name, args, replies.end)
 
 
-def resent(args: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """The arguments of `end` for a second sending."""
-    return (*args[:_RESENT], 1, *args[_RESENT + 1 :])
+def resent(call: Call[replies.Closed]) -> Call[replies.Closed]:
+    """An `end` for its second sending."""
+    args = (*call.args[:_RESENT], 1, *call.args[_RESENT + 1 :])
+    return replace(call, args=args)
 
 
 def trim(name: str) -> Call[object]:

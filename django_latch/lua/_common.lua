@@ -16,6 +16,7 @@ local NOW = math.floor(US / 1000)
 local need = 0          -- ms from now until the last moment a record written here matters
 local touched = false   -- whether anything of this lock was written
 
+-- All digits of a fence or ticket; Lua's own conversion keeps 14, enough for milliseconds.
 local function digits(n) return string.format('%.0f', n) end
 
 -- A number from the client: refused before anything is written.
@@ -36,7 +37,8 @@ local function get(token)
     r.reason, r.fence, r.ticket, r.held = reason, tonumber(fence), tonumber(ticket), tonumber(held)
     return r
   end
-  local n = { string.match(raw, '^(%l+)' .. string.rep('|(%d+)', 8) .. '|(%x*)|(.*)$') }
+  local n = { string.match(raw,
+    '^(%l+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%x*)|(.*)$') }
   if not n[1] then error('LATCHCORRUPT ' .. R) end
   r.state, r.wake, r.owner = n[1], n[10], n[11]
   r.fence, r.exp, r.lease, r.claim = tonumber(n[2]), tonumber(n[3]), tonumber(n[4]), tonumber(n[5])
@@ -47,23 +49,28 @@ end
 -- Write a hold or a place. Fields: state, fence, exp (ms), lease (ms), claim (ms), limit, ticket (us),
 -- since (ms), hold (not free before, ms), wake (id of the wake list), owner (JSON).
 local function put(r)
-  call('HSET', R, r.token, table.concat({ r.state, digits(r.fence), digits(r.exp), digits(r.lease),
-    digits(r.claim), digits(r.limit), digits(r.ticket), digits(r.since), digits(r.hold), r.wake, r.owner }, '|'))
+  call('HSET', R, r.token, table.concat({ r.state, digits(r.fence), r.exp, r.lease, r.claim, r.limit,
+    digits(r.ticket), r.since, r.hold, r.wake, r.owner }, '|'))
   need, touched = math.max(need, r.exp - NOW), true
 end
 
 -- Note what happened, where the setting wants it (level). The stream never holds a token.
 local function event(level, kind, r, ...)
   if LEVEL < level then return end
-  call('XADD', EVENTS, 'MAXLEN', '~', KEPT, '*', 'kind', kind, 'name', NAME, 'at', digits(NOW),
+  call('XADD', EVENTS, 'MAXLEN', '~', KEPT, '*', 'kind', kind, 'name', NAME, 'at', NOW,
     'fence', digits(r.fence or 0), 'owner', r.owner or '', ...)
   call('PEXPIRE', EVENTS, WEEK)
 end
 
--- One physical deadline for all keys of the lock, raised and never lowered here.
-local function keep()
+-- Every key lives as long as what it holds and GRACE: raised, and never lowered here.
+local function keep(waiting)
   local ttl = math.max(call('PTTL', R), need + GRACE)
-  for i = 1, 5 do call('PEXPIRE', KEYS[i], ttl) end
+  call('PEXPIRE', R, ttl)
+  call('PEXPIRE', H, ttl)
+  if waiting then
+    call('PEXPIRE', Q, ttl)
+    call('PEXPIRE', V, ttl)
+  end
 end
 
 -- Keep the index, which has no records of its own, longer than what it lists.

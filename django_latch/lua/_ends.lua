@@ -1,32 +1,24 @@
 -- How a hold or a place ends, and what is remembered of it. Put after _common.lua.
-local TOMBS, RESENT_TOMBS = 32, 1000
+local TOMBS, RESENT_TOMBS = 32, 1000  -- kept; up to twice as many before they are cut back
 local holders = {}    -- the live holders, as records; set by sweep()
 local waiting = true  -- whether a queue exists; set by sweep()
-
-local function stamp()
-  local s = math.max(tonumber(call('GET', STAMP) or 0) + 1, US)
-  call('SET', STAMP, digits(s), 'PX', WEEK)
-  return s
-end
-
-local function wake_list(r) return string.gsub(STAMP, 'stamp$', 'W:') .. r.wake end
+local buried = false  -- whether a tomb was written
 
 -- Remember how a token ended. `resent`: a copy of its request may still be under way, so the
 -- tomb lasts for all of GRACE; the others only serve nicer replies, and are few.
 local function bury(r, reason, resent)
-  local low, high, most = 0, '(' .. digits(RESENT), TOMBS
+  local low, high, most = 0, '(' .. RESENT, TOMBS
   if resent then low, high, most = RESENT, '+inf', RESENT_TOMBS end
   r.held = r.state == 'held' and math.max(math.min(NOW, r.exp) - r.since, 0) or 0
-  local tomb = { 'ended', reason, digits(r.fence or 0), digits(r.ticket or 0), digits(r.held) }
+  local tomb = { 'ended', reason, digits(r.fence or 0), digits(r.ticket or 0), r.held }
   call('HSET', R, r.token, table.concat(tomb, '|'))
-  call('ZADD', P, digits(low + NOW + GRACE), r.token)
-  touched = true
-  local over = call('ZCOUNT', P, low, high) - most
-  if over < 1 then return end
-  for _, token in ipairs(call('ZRANGEBYSCORE', P, low, high, 'LIMIT', 0, over)) do
-    call('HDEL', R, token)
-    call('ZREM', P, token)
-  end
+  call('ZADD', P, low + NOW + GRACE, r.token)
+  buried, touched = true, true
+  local count = call('ZCOUNT', P, low, high)
+  if count < 2 * most then return end
+  local oldest = call('ZRANGEBYSCORE', P, low, high, 'LIMIT', 0, count - most)
+  call('HDEL', R, unpack(oldest))
+  call('ZREM', P, unpack(oldest))
 end
 
 -- End a hold or a place. A hold that must last longer leaves its permit cooling, owned by nobody.
@@ -55,12 +47,14 @@ local function rest()
   local ttl = call('PTTL', R)
   if ttl < 0 or ttl > 2 * GRACE then
     ttl = 1
-    for _, band in ipairs({ { '(' .. digits(RESENT), '-inf' }, { '+inf', digits(RESENT) } }) do
+    for _, band in ipairs({ { '(' .. RESENT, '-inf' }, { '+inf', RESENT } }) do
       local top = call('ZREVRANGEBYSCORE', P, band[1], band[2], 'WITHSCORES', 'LIMIT', 0, 1)
       ttl = math.max(ttl, tonumber(top[2] or 0) % RESENT - NOW)
     end
   end
-  for i = 1, 5 do call('PEXPIRE', KEYS[i], math.max(ttl, need + GRACE)) end
+  ttl = math.max(ttl, buried and GRACE or 0)
+  call('PEXPIRE', R, ttl)
+  call('PEXPIRE', P, ttl)
 end
 
 -- Bring index and deadlines in line with what was written.
@@ -68,9 +62,11 @@ local function close_books()
   if not touched then return end
   local last = 0
   for _, h in ipairs(holders) do last = math.max(last, h.exp) end
-  if waiting and call('EXISTS', Q) == 1 then last = math.max(last, NOW + LIVE) end
+  waiting = waiting and call('EXISTS', Q) == 1
+  if waiting then last = math.max(last, NOW + LIVE) end
   if last == 0 then return rest() end
-  call('ZADD', INDEX, digits(last), NAME)
+  call('ZADD', INDEX, last, NAME)
   keep_index()
-  keep()
+  keep(waiting)
+  if buried then call('PEXPIRE', P, math.max(call('PTTL', P), GRACE)) end
 end

@@ -1,11 +1,14 @@
--- Who may hold, and who is next. Put after _ends.lua.
+-- Who may hold, and who is next. Put after _ends.lua and _stamp.lua.
 
--- End what has expired: holds for good; offers and silent waiters (never `me`) keep their ticket.
-local function sweep(me)
+local function wake_list(r) return string.gsub(STAMP, 'stamp$', 'W:') .. r.wake end
+
+-- End what has expired: holds for good; offers and silent waiters (never the caller) keep their ticket.
+-- Returns what the caller has now; `mine` is what get(me) said before.
+local function sweep(me, mine)
   holders, waiting = {}, call('EXISTS', Q) == 1
   local ended = {}
   for _, token in ipairs(call('ZRANGE', H, 0, -1)) do
-    local r = get(token)
+    local r = token == me and mine or token ~= me and get(token)
     if not r or r.state == 'ended' or r.state == 'queued' then
       call('ZREM', H, token)  -- its record was deleted: nobody can prove that hold any more
     else
@@ -13,7 +16,7 @@ local function sweep(me)
       if r.exp - NOW > span then  -- the server's clock was set back
         r.exp = NOW + span
         put(r)
-        call('ZADD', H, digits(r.exp), token)
+        call('ZADD', H, r.exp, token)
       end
       local into = NOW <= r.exp and holders or ended
       into[#into + 1] = r
@@ -25,18 +28,23 @@ local function sweep(me)
       call('HDEL', R, r.token)
       touched = true
     else
-      if r.state == 'held' then event(1, 'expired', r, 'held', digits(math.max(r.exp - r.since, 0))) end
+      if r.state == 'held' then event(1, 'expired', r, 'held', math.max(r.exp - r.since, 0)) end
       finish(r, r.state == 'held' and 'expired' or 'lapsed')
     end
   end
-  if not waiting then return end
-  for _, token in ipairs(call('ZRANGEBYSCORE', V, '(' .. digits(NOW + LIVE), '+inf')) do
-    call('ZADD', V, digits(NOW + LIVE), token)
+  if waiting then
+    for _, token in ipairs(call('ZRANGEBYSCORE', V, '(' .. NOW + LIVE, '+inf')) do
+      call('ZADD', V, NOW + LIVE, token)
+    end
+    for _, token in ipairs(call('ZRANGEBYSCORE', V, '-inf', '(' .. NOW)) do
+      local r = token ~= me and get(token)
+      if r and r.state == 'queued' then finish(r, 'lapsed') end
+    end
   end
-  for _, token in ipairs(call('ZRANGEBYSCORE', V, '-inf', '(' .. digits(NOW))) do
-    local r = token ~= me and get(token)
-    if r and r.state == 'queued' then finish(r, 'lapsed') end
-  end
+  if not mine or mine.state == 'queued' then return mine end
+  for _, h in ipairs(holders) do if h.token == me then return mine end end
+  if mine.state ~= 'ended' and NOW <= mine.exp then finish(mine, 'missing') end  -- H was deleted
+  return get(me)
 end
 
 -- Whether one more permit may go to a caller with this limit; each holder's own limit stays true.
@@ -56,7 +64,7 @@ local function settle(me)
     call('ZREM', V, head)
     if r and r.state == 'queued' then
       r.state, r.fence, r.since, r.exp = 'offered', stamp(), NOW, NOW + r.claim
-      call('ZADD', H, digits(r.exp), head)
+      call('ZADD', H, r.exp, head)
       put(r)
       holders[#holders + 1] = r
       if head ~= me and r.wake ~= '' then
@@ -64,17 +72,6 @@ local function settle(me)
         call('LTRIM', wake_list(r), 0, 999)
         call('PEXPIRE', wake_list(r), r.claim + LIVE)
       end
-    end
-  end
-end
-
--- A dead waiter at the head should not cost a whole claim: the head of the queue may name an offer,
--- at least 20 ms old and with its wake message unread, that then ends as if it had lapsed.
-local function standby(token, fence)
-  if fence == 0 or call('ZRANGE', Q, 0, 0)[1] ~= token then return end
-  for _, h in ipairs(holders) do
-    if h.fence == fence and h.state == 'offered' and NOW - h.since >= 20 and call('LPOS', wake_list(h), h.token) then
-      return finish(h, 'lapsed')
     end
   end
 end

@@ -1,5 +1,5 @@
 -- Read a lock without writing anything.
--- PARTS
+-- PARTS    _common
 -- ARGV
 -- RETURNS  now waiters, then token and raw record of each live holder
 local reply = { NOW, call('ZCARD', Q) }

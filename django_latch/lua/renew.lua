@@ -1,5 +1,5 @@
 -- Renew a hold: the expiry is raised, never lowered. A hold that has expired stays ended.
--- PARTS
+-- PARTS    _common
 -- ARGV     6 token  7 fence or ''  8 lease ms  9 owner, '' leaves it
 -- RETURNS  ok fence left now waiters | ended reason fence
 local token, fence, lease = ARGV[6], ARGV[7], whole(8, 1)
@@ -19,8 +19,8 @@ r.lease = math.max(r.lease, lease)
 r.exp = math.max(math.min(r.exp, NOW + r.lease), NOW + lease)  -- min: the server's clock was set back
 if ARGV[9] ~= '' then r.owner = ARGV[9] end
 put(r)
-call('ZADD', H, digits(r.exp), token)
-call('ZADD', INDEX, 'GT', digits(r.exp), NAME)
+call('ZADD', H, r.exp, token)
+call('ZADD', INDEX, 'GT', r.exp, NAME)
 keep_index()
-keep()
+keep(false)
 return { 'ok', r.fence, r.exp - NOW, NOW, call('ZCARD', Q) }

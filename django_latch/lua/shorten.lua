@@ -1,5 +1,5 @@
 -- Lower the expiry of a hold, on proof that its process is dead or about to be.
--- PARTS
+-- PARTS    _common
 -- ARGV     6 token  7 fence or ''  8 ms from now
 -- RETURNS  ok fence left now waiters | ended reason fence
 local token, fence, ms = ARGV[6], ARGV[7], whole(8, 1)
@@ -12,6 +12,6 @@ if NOW > r.exp then return { 'ended', 'expired', r.fence } end
 call('ZREM', P, '')  -- a first write that passes when memory is full
 r.exp = math.min(r.exp, NOW + ms)
 put(r)
-call('ZADD', H, digits(r.exp), token)
-keep()
+call('ZADD', H, r.exp, token)
+keep(false)
 return { 'ok', r.fence, r.exp - NOW, NOW, call('ZCARD', Q) }

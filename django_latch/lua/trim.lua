@@ -1,5 +1,5 @@
 -- Settle a lock whose entry in the index has expired; what its records say decides, not the entry.
--- PARTS    _ends _turns
+-- PARTS    _common _ends _stamp _turns
 -- ARGV
 -- RETURNS  holders waiters
 if call('EXISTS', R) == 0 then
@@ -7,7 +7,7 @@ if call('EXISTS', R) == 0 then
   if call('ZREM', INDEX, NAME) == 1 then event(1, 'expired', {}) end
   return { 0, 0 }
 end
-sweep('')
+sweep('', false)
 settle('')
 touched = true
 close_books()

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import redis
 import redis.exceptions as redis_errors
 from redis.backoff import NoBackoff
-from redis.connection import BlockingConnectionPool
 from redis.retry import Retry
 
-from django_latch.conf import conf
+from django_latch.conf import Settings, conf
 from django_latch.core.calls import Call, Park, StoreError
 from django_latch.core.replies import BadReply, is_record, text
 from django_latch.core.timing import milliseconds, now
 from django_latch.exceptions import LatchCorrupt
+from django_latch.store import wire
 from django_latch.store.errors import is_wrong_type, store_error
+from django_latch.store.pool import Connections
 from django_latch.store.scripts import KEYS, script
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from redis.connection import AbstractConnection, ConnectionPool
 
 T = TypeVar("T")
@@ -35,16 +31,13 @@ TIMEOUT: Final = 5.0
 #: Schema number in every key. A release that changes the records counts it up.
 SCHEMA: Final = 1
 
+#: Most connections of a process for script calls, however many the alias allows.
+CONNECTIONS: Final = 100
+
+#: How many locks' packed calls are kept ready.
+HEADS: Final = 1024
+
 EVENT_LEVELS: Final = {"none": 0, "problems": 1, "all": 2}
-
-
-@dataclass(slots=True)
-class _Waiter:
-    """A blocked connection with its wake list."""
-
-    connection: AbstractConnection
-    wake: str
-    pid: int
 
 
 class RedisStore:
@@ -73,16 +66,11 @@ class RedisStore:
             "decode_responses": False,
         }
         self._kwargs.pop("retry_on_error", None)
-        self._pool = BlockingConnectionPool(
-            max_connections=min(pool.max_connections, 100),
-            timeout=TIMEOUT,
-            connection_class=self._connection_class,
-            **self._kwargs,
-        )
-        # redis-py < 5.3 wants the name of a command, later ones warn about it.
-        self._borrow_args = ("EVALSHA",) if _version() < (5, 3) else ()
+        self._pool = Connections(self._connection, min(pool.max_connections, CONNECTIONS), TIMEOUT)
+        self._settings: Settings | None = None
+        self._heads: dict[tuple[str, str, str], tuple[int, bytes]] = {}
         self._beat: tuple[int, AbstractConnection] | None = None
-        self._waiters: list[_Waiter] = []
+        self._waiters: list[tuple[int, AbstractConnection]] = []
 
     # Keys and arguments
 
@@ -130,9 +118,23 @@ class RedisStore:
         pairs = flat.items() if isinstance(flat, dict) else zip(flat[::2], flat[1::2], strict=True)
         return [text(token) for token, record in pairs if not is_record(text(record))]
 
-    def _command(self, call: Call[Any], verb: str = "EVALSHA") -> tuple[str | int, ...]:
-        settings, code = conf.load(), script(call.verb)
-        return (
+    def _command(self, call: Call[Any], verb: str = "EVALSHA") -> bytes:
+        """A script call, packed."""
+        settings = conf.load()
+        if settings is not self._settings:
+            self._settings, self._heads = settings, {}
+        head = self._heads.get((call.verb, call.name, verb))
+        if head is None:
+            head = self._head(call, verb, settings)
+            if len(self._heads) < HEADS and verb == "EVALSHA":
+                self._heads[call.verb, call.name, verb] = head
+        count, packed = head
+        return wire.command(count + len(call.args), packed, wire.pack(call.args))
+
+    def _head(self, call: Call[Any], verb: str, settings: Settings) -> tuple[int, bytes]:
+        """What is the same in every call of a verb on a lock."""
+        code = script(call.verb)
+        args = (
             verb,
             code.sha if verb == "EVALSHA" else code.text,
             len(KEYS),
@@ -142,46 +144,45 @@ class RedisStore:
             settings.events_max,
             call.name,
             milliseconds(settings.live),
-            *call.args,
         )
+        return len(args), wire.pack(args)
 
     # The ways to run a script
 
     def call(self, call: Call[T]) -> T:
         """Run a script on a connection of the pool."""
-        with self._borrowed() as connection:
-            (reply,) = self._exchange(connection, [call])
+        (reply,) = self._borrowed(lambda connection: self._exchange(connection, [call]))
         return self._parsed(call, reply)
 
     def pipeline(self, calls: Sequence[Call[Any]]) -> list[Any]:
         """Run several in one round trip; an entry that failed is its error."""
-        with self._borrowed() as connection:
-            replies = self._exchange(connection, calls)
+        replies = self._borrowed(lambda connection: self._exchange(connection, calls))
         return [self._outcome(call, reply) for call, reply in zip(calls, replies, strict=True)]
 
     def batch(self, calls: Sequence[Call[Any]]) -> list[Any]:
         """The same on the heartbeat's own connection."""
         if self._beat is None or self._beat[0] != os.getpid():
-            self._beat = os.getpid(), self._connection_class(**self._kwargs)
-        connection = self._beat[1]
+            self._beat = os.getpid(), self._connection()
+        connection, sent = self._beat[1], False
         try:
             connection.connect()
+            sent = True
             replies = self._exchange(connection, calls)
-        except (redis_errors.RedisError, OSError) as error:
-            raise store_error(error, sent=False) from error
-        except BaseException:
+        except BaseException as error:
             connection.disconnect()
+            if isinstance(error, (redis_errors.RedisError, OSError)):
+                raise store_error(error, sent=sent) from error
             raise
         return [self._outcome(call, reply) for call, reply in zip(calls, replies, strict=True)]
 
     def command(self, *args: str | int) -> Any:
         """Run one plain command that only reads, or that may be run twice."""
-        with self._borrowed() as connection:
-            try:
-                connection.send_command(*args)
-                reply = _read(connection)
-            except (redis_errors.RedisError, OSError) as error:
-                raise store_error(error, sent=True) from error
+
+        def exchange(connection: AbstractConnection) -> object:
+            connection.send_packed_command([wire.command(len(args), wire.pack(args))])
+            return _read(connection)
+
+        reply = self._borrowed(exchange)
         if not isinstance(reply, Exception):
             return reply
         if is_wrong_type(reply):
@@ -190,18 +191,13 @@ class RedisStore:
 
     def _exchange(self, connection: AbstractConnection, calls: Sequence[Call[Any]]) -> list[object]:
         """Send, read; and once more, with its text, each script the server does not know."""
-        try:
-            connection.send_packed_command(
-                connection.pack_commands([self._command(call) for call in calls])
-            )
-            self._await(connection, min((c.until for c in calls if c.until), default=None))
-            replies = [_read(connection) for _ in calls]
-            for at, reply in enumerate(replies):
-                if isinstance(reply, redis_errors.NoScriptError):
-                    connection.send_command(*self._command(calls[at], "EVAL"))
-                    replies[at] = _read(connection)
-        except (redis_errors.RedisError, OSError) as error:
-            raise store_error(error, sent=True) from error
+        connection.send_packed_command([b"".join([self._command(call) for call in calls])])
+        self._await(connection, min((c.until for c in calls if c.until), default=None))
+        replies = [_read(connection) for _ in calls]
+        for at, reply in enumerate(replies):
+            if isinstance(reply, redis_errors.NoScriptError):
+                connection.send_packed_command([self._command(calls[at], "EVAL")])
+                replies[at] = _read(connection)
         return replies
 
     @staticmethod
@@ -238,10 +234,8 @@ class RedisStore:
         moment the message arrives. The time is the client's: the server's own time-out for
         BLPOP is late, and stands here only for clients that vanish.
         """
-        waiter = self._waiter()
-        connection = waiter.connection
-        call = park.request(waiter.wake)
-        wake_key = f"{self.bucket_key(0)}W:{waiter.wake}"
+        connection, call = self._waiter(), park.call
+        wake_key = f"{self.bucket_key(0)}W:{park.wake}"
         left = max(park.until - now(), 0.001)
         sent = False
         try:
@@ -249,7 +243,7 @@ class RedisStore:
             blocking = ("BLPOP", wake_key, f"{left + TIMEOUT:.3f}")
             sent = True
             connection.send_packed_command(
-                connection.pack_commands([blocking, self._command(call)])
+                [wire.command(3, wire.pack(blocking)), self._command(call)]
             )
             if not connection.can_read(timeout=left):
                 # End our own BLPOP. A list, not CLIENT UNBLOCK: it needs no further right.
@@ -260,7 +254,7 @@ class RedisStore:
             _read(connection)
             reply = _read(connection)
             if isinstance(reply, redis_errors.NoScriptError):
-                connection.send_command(*self._command(call, "EVAL"))
+                connection.send_packed_command([self._command(call, "EVAL")])
                 reply = _read(connection)
         except BaseException as error:
             # Whatever is under way on this connection belongs to nobody any more.
@@ -268,32 +262,40 @@ class RedisStore:
             if isinstance(error, (redis_errors.RedisError, OSError)):
                 raise store_error(error, sent=sent) from error
             raise
-        self._waiters.append(waiter)
+        self._waiters.append((os.getpid(), connection))
         return self._parsed(call, reply)
 
-    def _waiter(self) -> _Waiter:
+    def _waiter(self) -> AbstractConnection:
         while self._waiters:
-            waiter = self._waiters.pop()
-            if waiter.pid == os.getpid():
-                return waiter
-        return _Waiter(self._connection_class(**self._kwargs), os.urandom(8).hex(), os.getpid())
+            pid, connection = self._waiters.pop()
+            if pid == os.getpid():
+                return connection
+        return self._connection()
 
     # Connections
 
-    @contextmanager
-    def _borrowed(self) -> Iterator[AbstractConnection]:
+    def _connection(self) -> AbstractConnection:
+        return self._connection_class(**self._kwargs)
+
+    def _borrowed(self, use: Callable[[AbstractConnection], T]) -> T:
+        """What `use` returns; the connection is lent for that long."""
+        sent = False
         try:
-            connection = self._pool.get_connection(*self._borrow_args)
-        except (redis_errors.RedisError, OSError) as error:
+            connection = self._pool.borrow()
+        except redis_errors.ConnectionError as error:
             raise store_error(error, sent=False) from error
         try:
-            yield connection
-        except BaseException:
+            connection.connect()
+            sent = True
+            result = use(connection)
+        except BaseException as error:
             # After a cancel or time-out the answer would be read by the next borrower.
-            connection.disconnect()
+            self._pool.drop(connection)
+            if isinstance(error, (redis_errors.RedisError, OSError)):
+                raise store_error(error, sent=sent) from error
             raise
-        finally:
-            self._pool.release(connection)
+        self._pool.back(connection)
+        return result
 
     def _find_corrupt(self, name: str) -> LatchCorrupt:
         """Name the key that is not what it should be."""
@@ -321,7 +323,3 @@ def _read(connection: AbstractConnection) -> object:
         raise
     except redis_errors.ResponseError as error:
         return error
-
-
-def _version() -> tuple[int, ...]:
-    return tuple(int(part) for part in cast("str", redis.__version__).split(".")[:2])

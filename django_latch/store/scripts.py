@@ -28,6 +28,6 @@ def script(verb: str) -> Script:
     header = re.search(r"^-- PARTS *(.*)$", own, re.MULTILINE)
     if header is None:
         raise ValueError(f"lua/{verb}.lua has no PARTS line")
-    parts = ["_common", *header[1].split()]
-    text = "".join((folder / f"{part}.lua").read_text("utf-8") for part in parts) + own
+    parts = [(folder / f"{part}.lua").read_text("utf-8") for part in header[1].split()]
+    text = "".join([*parts, own])
     return Script(verb, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
