@@ -70,7 +70,12 @@ class LatchCommand(BaseCommand):
         widths = [max(map(len, column)) for column in zip(heads, *lines, strict=True)]
         for line, style in ((heads, self.style.MIGRATE_HEADING), *((row, None) for row in lines)):
             cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-            self.stdout.write("  ".join(cells).rstrip(), style)
+            self.stdout.write(self._writable("  ".join(cells).rstrip()), style)
+
+    def _writable(self, text: str) -> str:
+        """With escapes for what the output's encoding does not have."""
+        encoding = self.stdout.encoding or "utf-8"
+        return text.encode(encoding, "backslashreplace").decode(encoding)
 
     def print_json(self, records: Sequence[Mapping[str, Any]]) -> None:
         """One JSON array, in ASCII: escapes keep control characters from the terminal."""

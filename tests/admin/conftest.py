@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-from django_latch import LatchNotHeld, Lease, latch
-from django_latch.core.owner import Owner
-from tests.admin.pages import ROLES, Hold
+from tests.admin.pages import ROLES
+from tests.holding import Hold, holding
 
 
 @pytest.fixture
@@ -41,15 +39,5 @@ def client(client_of: Callable[[str], Client]) -> Client:
 @pytest.fixture
 def hold() -> Iterator[Hold]:
     """Take a lock as if the process with these facts had done so."""
-    leases = []
-
-    def take(name: str, *, limit: int = 1, ttl: float = 60, **facts: object) -> Lease:
-        owner = Owner.here(**facts)
-        asked = latch(name, limit=limit, ttl=ttl, timeout=0, owner=owner, heartbeat=False)
-        leases.append(asked.acquire())
-        return leases[-1]
-
-    yield take
-    for lease in leases:
-        with suppress(LatchNotHeld):  # the test freed it
-            lease.release()
+    with holding() as take:
+        yield take

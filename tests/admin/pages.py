@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from html.parser import HTMLParser
 from typing import Any
 
 from django.http import HttpResponse
 from django.test import Client
-
-from django_latch import Lease
 
 ROLES = {
     "superuser": None,
@@ -19,8 +16,6 @@ ROLES = {
     "staff without permission": (),
     "anonymous": None,
 }
-
-Hold = Callable[..., Lease]
 
 LIST = "/admin/django_latch/activelock/"
 

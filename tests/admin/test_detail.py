@@ -4,7 +4,8 @@ import pytest
 from django.test import Client, override_settings
 from django.urls import reverse
 
-from tests.admin.pages import LIST, Hold, Page, messages_of
+from tests.admin.pages import LIST, Page, messages_of
+from tests.holding import Hold
 
 
 def page_of(name: str) -> str:

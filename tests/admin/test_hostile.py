@@ -11,7 +11,8 @@ from django.test import Client
 from django.urls import reverse
 
 from django_latch import inventory
-from tests.admin.pages import LIST, Hold, Page, ask, names_of
+from tests.admin.pages import LIST, Page, ask, names_of
+from tests.holding import Hold
 
 MARKUP = "<script>alert('x')</script>\"&amp;"
 NAMES = [

@@ -4,7 +4,8 @@ import pytest
 from django.test import Client
 
 from django_latch import inventory
-from tests.admin.pages import LIST, Hold, Page, messages_of, names_of
+from tests.admin.pages import LIST, Page, messages_of, names_of
+from tests.holding import Hold
 
 
 def test_shows_who_holds_what_and_how_long(client: Client, hold: Hold) -> None:

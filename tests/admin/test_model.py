@@ -15,7 +15,7 @@ from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from django_latch.models import ActiveLock
-from tests.admin.pages import Hold
+from tests.holding import Hold
 
 pytestmark = pytest.mark.django_db
 

@@ -14,7 +14,8 @@ from django.test import Client, override_settings
 
 from django_latch import inventory
 from tests import servers
-from tests.admin.pages import LIST, Hold, ask, messages_of, names_of
+from tests.admin.pages import LIST, ask, messages_of, names_of
+from tests.holding import Hold
 
 SECRET = "hunter2-secret"
 PAGES = ["", "?q=x", "?o=2&task=x", "?p=7", "mail/change/", "mail/history/", "release/?name=mail"]

@@ -8,7 +8,8 @@ import pytest
 from django.test import Client
 
 from django_latch import inventory
-from tests.admin.pages import LIST, ROLES, Hold
+from tests.admin.pages import LIST, ROLES
+from tests.holding import Hold
 
 SEES = {"superuser", "view-only", "view and release"}
 FREES = {"superuser", "view and release"}

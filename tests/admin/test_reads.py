@@ -10,7 +10,8 @@ from django.test import Client
 from redis.connection import AbstractConnection
 
 from django_latch import inventory
-from tests.admin.pages import LIST, Hold
+from tests.admin.pages import LIST
+from tests.holding import Hold
 
 PAGES = {
     "list": (LIST, {}),

@@ -5,7 +5,8 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from django_latch import LatchNotHeld, inventory, signals
-from tests.admin.pages import LIST, Hold, Page, ask, messages_of
+from tests.admin.pages import LIST, Page, ask, messages_of
+from tests.holding import Hold
 
 RELEASE = LIST + "release/"
 

@@ -14,7 +14,8 @@ from django.utils.timezone import get_default_timezone
 from django.utils.translation import override
 
 from django_latch import inventory
-from tests.admin.pages import LIST, Hold, Page, ask, names_of
+from tests.admin.pages import LIST, Page, ask, names_of
+from tests.holding import Hold
 
 PAGES = ["", "?o=2&q=a", "mail/change/", "mail/history/", "release/?name=mail"]
 
