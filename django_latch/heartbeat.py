@@ -12,7 +12,7 @@ import os
 import weakref
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from django_latch import native
@@ -173,7 +173,7 @@ class Heartbeat:
 def _batch(store: Store, calls: list[Call[Any]], patience: float) -> list[Any]:
     """Run calls with a time-out; no answer is an outcome."""
     until = now() + patience
-    timed = [Call(call.verb, call.name, call.args, call.parse, until) for call in calls]
+    timed = [replace(call, until=until) for call in calls]
     try:
         return store.batch(timed)
     except StoreError as error:

@@ -216,8 +216,7 @@ class Lease:
     def renewal(self, until: float | None = None) -> Call[replies.Renewed | replies.Ended]:
         """The call that renews; `until` as in `Call`."""
         ttl = max(min(self.ttl, self._hold_until - now()), 0.001)
-        call = verbs.renew(self.name, self.token, self.fence, ttl)
-        return Call(call.verb, call.name, call.args, call.parse, until)
+        return verbs.renew(self.name, self.token, self.fence, ttl, until=until)
 
     def farewell(self) -> Call[replies.Closed]:
         """The call that releases at exit."""

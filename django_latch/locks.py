@@ -8,6 +8,7 @@ import inspect
 import os
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar
 
@@ -25,7 +26,7 @@ from django_latch.core.names import check_name
 from django_latch.core.owner import Owner
 from django_latch.core.templates import Template
 from django_latch.core.timing import SHORTEST, deadline, seconds
-from django_latch.core.tokens import new_token
+from django_latch.core.tokens import check_token, new_token
 from django_latch.current import as_current, current_lease
 from django_latch.exceptions import LatchNotAcquired, LatchNotHeld, LatchValueError
 from django_latch.heartbeat import heartbeat as heartbeats
@@ -108,6 +109,7 @@ class Latch:
         self.meta = meta
         self.using = using
         self._exact = False
+        self._asked: tuple[tuple[Settings, int], verbs.Ask] | None = None
         self._entries: list[tuple[tuple[int, int], Lease, Any]] = []
 
     @classmethod
@@ -135,8 +137,8 @@ class Latch:
         """Take the lock and return the lease.
 
         Parameters:
-            token: a secret of one's own, fresh for each acquisition; sent again after an error
-                it gets the same lease. Default: a new one.
+            token: a secret of one's own, fresh for each acquisition: 32-128 characters of
+                ``[A-Za-z0-9_-]``. Sent again after an error it gets the same lease.
             job: refuse if this job is remembered as finished; see `Lease.release`.
             min_hold: seconds the permit stays taken at least, also after a release.
 
@@ -147,13 +149,18 @@ class Latch:
             LatchUnavailable: the store gave no usable answer. Nothing is held.
         """
         settings = conf.load()
-        ask = self._ask(settings, job or "", min_hold)
+        ask = self._ask(settings)
+        if min_hold:
+            least = seconds(min_hold, "min_hold", least=0, most=FOREVER)
+            ask = replace(ask, min_hold=least)
+        caller = verbs.Caller(new_token() if token is None else check_token(token), job or "")
         if ask.timeout:
             _may_block()
+            caller = replace(caller, wake=new_token()[:16])
         store = self._store()
         owe = functools.partial(heartbeats.owe, store, seconds=max(settings.grace, ask.ttl))
         try:
-            grant = drive.sync(flow.acquire(ask, token or new_token(), owe), store)
+            grant = drive.sync(flow.acquire(ask, caller, owe), store)
         except LatchNotAcquired as refusal:
             signals.send(
                 signals.lock_contended,
@@ -187,7 +194,7 @@ class Latch:
             LatchUnavailable: no answer.
         """
         settings = conf.load()
-        ask = self._ask(settings, "", 0)
+        ask = self._ask(settings)
         store, own = self._store(), new_token()
         call = verbs.adopt(ask.name, token, own, ask.ttl, ask.owner)
         reply, sent = drive.sync(flow.renew(call), store)
@@ -283,25 +290,26 @@ class Latch:
         name = check_name(self.name) if self._template else self.name
         return name if self._exact else qualified(name, tenant())
 
-    def _ask(self, settings: Settings, job: str, min_hold: float) -> verbs.Ask:
+    def _ask(self, settings: Settings) -> verbs.Ask:
+        """What is asked for; made once for as long as nothing that it depends on changes."""
+        valid = (settings, heartbeats.generation)
+        if self._asked is not None and self._asked[0] == valid:
+            return self._asked[1]
         ttl = within("ttl", self.ttl, settings.ttl, settings.max_ttl)
-        if self.max_hold is not None:
-            ttl = min(ttl, self.max_hold)
-        timeout = within("timeout", self.timeout, settings.timeout, settings.max_timeout)
-        return verbs.Ask(
+        ask = verbs.Ask(
             name=self._name(),
-            ttl=ttl,
+            ttl=ttl if self.max_hold is None else min(ttl, self.max_hold),
             owner=self._record().to_json() if self.owner or self.meta else _here(os.getpid()),
-            timeout=timeout,
+            timeout=within("timeout", self.timeout, settings.timeout, settings.max_timeout),
             limit=self.limit,
             slice=settings.slice,
             claim=settings.claim,
-            min_hold=seconds(min_hold, "min_hold", least=0, most=FOREVER),
             max_waiters=settings.max_waiters if self.max_waiters is None else self.max_waiters,
             max_timeout=settings.max_timeout,
-            job=job,
-            wake=new_token()[:16] if timeout else "",
         )
+        if self._exact or settings.namespace is None:
+            self._asked = valid, ask
+        return ask
 
     def _record(self) -> Owner:
         """Who acquires: made at each acquisition, for a latch may be older than its process."""

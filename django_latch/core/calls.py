@@ -13,13 +13,15 @@ T_co = TypeVar("T_co", covariant=True)
 class Call(Generic[T_co]):
     """One script call on one lock.
 
-    `until`, on the clock of `core.timing.now`, is when the caller's time is spent; without it
-    the connection's own time-out decides.
+    `args` are those that most calls of a lock share, so a store may keep them ready for the wire;
+    `own` follow, the token among them. `until`, on the clock of `core.timing.now`, is when the
+    caller's time is spent; without it the connection's own time-out decides.
     """
 
     verb: str
     name: str
-    args: tuple[str | int, ...] = field(repr=False)  # they hold tokens
+    args: tuple[str | int, ...]
+    own: tuple[str | int, ...] = field(repr=False)
     parse: Callable[[object], T_co] = field(repr=False)
     until: float | None = None
 

@@ -70,7 +70,7 @@ def timeout(ask: Ask, place: replies.Queued, waited: float) -> LatchTimeout:
 def ended(ask: Ask, reply: replies.Ended, waited: float) -> LatchNotAcquired:
     facts = {"name": ask.name, "reason": reply.reason, "waited": round(waited, 3)}
     if reply.reason == "finished":
-        return JobFinished(f"{ask.name!r}: the job {ask.job!r} has finished already", facts)
+        return JobFinished(f"{ask.name!r}: this job has finished already", facts)
     return LatchNotAcquired(f"{ask.name!r}: this request was cleared by an operator", facts)
 
 

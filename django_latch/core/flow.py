@@ -12,14 +12,14 @@ while a request of theirs may still be under way.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from django_latch.core import errors, replies, verbs
 from django_latch.core.calls import Call, Park, StoreError
 from django_latch.core.timing import deadline, now
 from django_latch.core.tokens import new_token
-from django_latch.core.verbs import Ask
+from django_latch.core.verbs import Ask, Caller
 
 T = TypeVar("T")
 Flow = Generator[Call[Any] | Park[Any], Any, T]
@@ -36,12 +36,12 @@ class Grant:
     stale: tuple[str, ...] = ()  # other locks whose holders' leases have passed
 
 
-def acquire(ask: Ask, token: str, owe: Callable[[Call[Any]], None]) -> Flow[Grant]:
+def acquire(ask: Ask, caller: Caller, owe: Callable[[Call[Any]], None]) -> Flow[Grant]:
     """Ask for the lock, wait in the queue as long as `ask` allows, and leave no trace on failure.
 
     Parameters:
         ask: what is asked for.
-        token: the caller's own, made before the first send.
+        caller: who asks; the token is made before the first send.
         owe: takes a call that must still be sent, when sending it now failed.
 
     Raises:
@@ -51,7 +51,7 @@ def acquire(ask: Ask, token: str, owe: Callable[[Call[Any]], None]) -> Flow[Gran
     begun = now()
     until = begun + ask.timeout if ask.timeout else None
     ticket, queued, unanswered, again, restarts = 0, False, False, True, 3
-    step: Call[Any] | Park[Any] = verbs.request(ask, token, until=until)
+    step: Call[Any] | Park[Any] = verbs.request(ask, caller, until=until)
     try:
         while True:
             sent = now()
@@ -61,7 +61,7 @@ def acquire(ask: Ask, token: str, owe: Callable[[Call[Any]], None]) -> Flow[Gran
                 unanswered |= error.unanswered
                 if not (error.again and again):
                     raise
-                again, step = False, verbs.request(ask, token, ticket=ticket, until=until)
+                again, step = False, verbs.request(ask, caller, ticket=ticket, until=until)
                 continue
             again = True
             if isinstance(reply, replies.Granted):
@@ -69,25 +69,25 @@ def acquire(ask: Ask, token: str, owe: Callable[[Call[Any]], None]) -> Flow[Gran
                 if end - now() < ask.ttl * 2 / 3:
                     # The answer is old, or the lease was granted while this process was away.
                     unanswered, sent = True, now()
-                    renewed = yield verbs.renew(ask.name, token, fence, ask.ttl)
+                    renewed = yield verbs.renew(ask.name, caller.token, fence, ask.ttl)
                     if isinstance(renewed, replies.Renewed):
                         end = deadline(sent, renewed.left)
                 if end > now():
-                    return Grant(token, fence, end, now() - begun, reply.stale)
-                reply = yield verbs.end(ask.name, token, "abandoned", resent=True)
+                    return Grant(caller.token, fence, end, now() - begun, reply.stale)
+                reply = yield verbs.end(ask.name, caller.token, "abandoned", resent=True)
             match reply:
                 case replies.Ended(reason="revoked" | "finished") as ended:
                     raise errors.ended(ask, ended, now() - begun)
                 case replies.Ended() | replies.Closed() if restarts:
                     # It ended before anybody was told: a new token, in the old place.
                     restarts -= 1
-                    token, queued, unanswered = new_token(), False, False
-                    step = verbs.request(ask, token, ticket=ticket, until=until)
+                    caller, queued, unanswered = replace(caller, token=new_token()), False, False
+                    step = verbs.request(ask, caller, ticket=ticket, until=until)
                 case replies.Queued() as place:
                     queued, ticket = True, place.ticket
                     if until is None or now() >= until:
                         raise errors.timeout(ask, place, now() - begun)
-                    step = _slice(ask, token, place, until)
+                    step = _slice(ask, caller, place, until)
                 case replies.Busy(held) if until is None:
                     raise errors.busy(ask, held)
                 case replies.Full(held):
@@ -103,26 +103,26 @@ def acquire(ask: Ask, token: str, owe: Callable[[Call[Any]], None]) -> Flow[Gran
     except BaseException as error:
         lost_answer = not isinstance(error, Exception) or unanswered
         if queued or lost_answer:
-            yield from _leave(ask, token, error, owe)
+            yield from _leave(ask, caller, error, owe)
         if isinstance(error, StoreError):
             raise errors.unavailable(ask.name, error, now() - begun) from error
         raise
 
 
-def _slice(ask: Ask, token: str, place: replies.Queued, until: float) -> Park[Any]:
+def _slice(ask: Ask, caller: Caller, place: replies.Queued, until: float) -> Park[Any]:
     """Wait a slice; whoever is first wakes up when the holder's lease passes, if it comes to that."""
     end = min(now() + ask.slice, until)
     if place.held.left >= 0:
         end = min(end, now() + place.held.left / 1000 + 0.002)
 
-    return Park(verbs.request(ask, token, ticket=place.ticket, until=until), ask.wake, end)
+    return Park(verbs.request(ask, caller, ticket=place.ticket, until=until), caller.wake, end)
 
 
 def _leave(
-    ask: Ask, token: str, error: BaseException, owe: Callable[[Call[Any]], None]
+    ask: Ask, caller: Caller, error: BaseException, owe: Callable[[Call[Any]], None]
 ) -> Flow[None]:
     """Abandon: what is still under way must grant nothing to somebody who has gone."""
-    call = verbs.end(ask.name, token, "abandoned", resent=True)
+    call = verbs.end(ask.name, caller.token, "abandoned", resent=True)
     if isinstance(error, GeneratorExit) or isinstance(error, StoreError):
         owe(call)  # nothing can be sent now, or nothing is answered
         return

@@ -1,8 +1,8 @@
 """What the scripts answer, as values.
 
-A reply is a flat list of integers and texts; texts arrive as bytes or str, depending on the
-client. Whatever does not have the form its script promises is a `BadReply`: an outage, never
-an answer.
+A reply is one text with a field on each line, or (list.lua) a flat list; texts arrive as bytes
+or str, depending on the client. Whatever does not have the form its script promises is a
+`BadReply`: an outage, never an answer.
 """
 
 from __future__ import annotations
@@ -117,21 +117,17 @@ def number(value: object) -> int:
         raise BadReply("integer expected") from None
 
 
-def _fields(reply: object, count: int) -> Sequence[object]:
-    if not isinstance(reply, (list, tuple)) or len(reply) < count:
-        raise BadReply(f"at least {count} fields expected, got {_shape(reply)}")
-    return reply
+def _fields(reply: object, count: int) -> list[str]:
+    """The fields of an answer in one text."""
+    at = text(reply).split("\n")
+    if len(at) < count:
+        raise BadReply(f"at least {count} fields expected, got {len(at)}")
+    return at
 
 
-def _shape(reply: object) -> str:
-    """The form of a reply without its content, which may hold a token."""
-    size = f" of {len(reply)}" if isinstance(reply, (list, tuple, str, bytes)) else ""
-    return f"{type(reply).__name__}{size}"
-
-
-def _held(at: Sequence[object]) -> Held:
+def _held(at: Sequence[str]) -> Held:
     left, fence, since, owner = at
-    return Held(number(left), number(fence), number(since), Owner.from_json(text(owner)))
+    return Held(number(left), number(fence), number(since), Owner.from_json(owner))
 
 
 Request = Granted | Queued | Busy | Full | Ended
@@ -140,11 +136,11 @@ Request = Granted | Queued | Busy | Full | Ended
 def request(reply: object) -> Request:
     """The answer of request.lua."""
     at = _fields(reply, 3)
-    match text(at[0]):
+    match at[0]:
         case "granted":
-            return Granted(number(at[1]), number(at[2]), tuple(map(text, at[3:])))
+            return Granted(number(at[1]), number(at[2]), tuple(at[3:]))
         case "ended":
-            return Ended(text(at[1]), number(at[2]))
+            return Ended(at[1], number(at[2]))
         case "queued":
             at = _fields(reply, 7)
             return Queued(number(at[1]), number(at[2]), _held(at[3:7]))
@@ -157,27 +153,29 @@ def request(reply: object) -> Request:
 def renew(reply: object) -> Renewed | Ended:
     """The answer of renew.lua, shorten.lua and adopt.lua."""
     at = _fields(reply, 3)
-    match text(at[0]):
+    match at[0]:
         case "ok":
             at = _fields(reply, 5)
             return Renewed(number(at[1]), number(at[2]), number(at[3]), number(at[4]))
         case "ended":
-            return Ended(text(at[1]), number(at[2]))
+            return Ended(at[1], number(at[2]))
     raise BadReply("renew.lua: unknown status")
 
 
 def end(reply: object) -> Closed:
     """The answer of end.lua."""
     at = _fields(reply, 4)
-    if text(at[0]) != "ended":
+    if at[0] != "ended":
         raise BadReply("end.lua: unknown status")
-    return Closed(text(at[1]), number(at[2]), number(at[3]))
+    return Closed(at[1], number(at[2]), number(at[3]))
 
 
 def listing(reply: object) -> Listing:
     """The answer of list.lua."""
-    at = _fields(reply, 2)
-    pairs = zip(at[2::2], at[3::2], strict=True)
+    if not isinstance(reply, list) or len(reply) < 2:
+        raise BadReply(f"a list expected, not {type(reply).__name__}")
+    at: list[object] = reply
+    pairs = zip(at[2::2], at[3::2], strict=False)
     return Listing(number(at[0]), number(at[1]), tuple(_holder(*pair) for pair in pairs))
 
 

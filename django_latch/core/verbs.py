@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from django_latch.core import replies
 from django_latch.core.calls import Call
 from django_latch.core.timing import milliseconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Ask:
     """What is asked for. Times in seconds; `timeout` 0 is one try."""
 
@@ -24,65 +24,64 @@ class Ask:
     min_hold: float = 0
     max_waiters: int = 100
     max_timeout: float = 3600
-    job: str = ""
-    wake: str = ""  # id of the caller's wake list; it must be known before the first queueing
+
+    @cached_property
+    def args(self) -> tuple[str | int, ...]:
+        """The arguments that every request of this ask shares."""
+        return (
+            milliseconds(self.ttl),
+            self.limit,
+            int(self.timeout > 0),
+            milliseconds(self.claim),
+            milliseconds(self.min_hold),
+            self.max_waiters,
+            milliseconds(self.max_timeout),
+            self.owner,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: one acquisition's own facts."""
+
+    token: str = field(repr=False)
+    job: str = ""  # must not be remembered as finished
+    wake: str = ""  # id of the wake list; it must be known before the first queueing
 
 
 def request(
-    ask: Ask,
-    token: str,
-    *,
-    ticket: int = 0,
-    silent: int = 0,
-    until: float | None = None,
+    ask: Ask, caller: Caller, *, ticket: int = 0, silent: int = 0, until: float | None = None
 ) -> Call[replies.Request]:
     """Acquire, or poll for, a lock."""
-    return Call(
-        "request",
-        ask.name,
-        (
-            token,
-            milliseconds(ask.ttl),
-            ask.limit,
-            int(ask.timeout > 0),
-            milliseconds(ask.claim),
-            milliseconds(ask.min_hold),
-            ask.wake,
-            ticket,
-            silent,
-            ask.max_waiters,
-            milliseconds(ask.max_timeout),
-            ask.job,
-            ask.owner,
-        ),
-        replies.request,
-        until,
-    )
+    own = (caller.wake, caller.job, caller.token, ticket, silent)
+    return Call("request", ask.name, ask.args, own, replies.request, until)
 
 
 def renew(
-    name: str, token: str, fence: int | None, ttl: float, owner: str = ""
+    name: str,
+    token: str,
+    fence: int | None,
+    ttl: float,
+    owner: str = "",
+    until: float | None = None,
 ) -> Call[replies.Renewed | replies.Ended]:
     """Raise a hold's expiry to `ttl` seconds from now, and perhaps write a new owner."""
-    return Call("renew", name, (token, fence or "", milliseconds(ttl), owner), replies.renew)
+    args = (milliseconds(ttl), owner)
+    return Call("renew", name, args, (token, fence or ""), replies.renew, until)
 
 
 def shorten(
     name: str, token: str, fence: int | None, seconds: float
 ) -> Call[replies.Renewed | replies.Ended]:
     """Lower a hold's expiry, on proof of death."""
-    return Call("shorten", name, (token, fence or "", milliseconds(seconds)), replies.renew)
+    return Call("shorten", name, (milliseconds(seconds),), (token, fence or ""), replies.renew)
 
 
 def adopt(
     name: str, old: str, token: str, ttl: float, owner: str
 ) -> Call[replies.Renewed | replies.Ended]:
     """Hand a hold over from the token `old` to `token`."""
-    return Call("adopt", name, (old, token, milliseconds(ttl), owner), replies.renew)
-
-
-#: Where `end` has its mark that a request of the token may still be under way.
-_RESENT: Final = 3
+    return Call("adopt", name, (milliseconds(ttl), owner), (token, old), replies.renew)
 
 
 def end(
@@ -97,21 +96,20 @@ def end(
     note: str = "",
 ) -> Call[replies.Closed]:
     """Release, abandon or clear."""
-    args = (token, reason, fence or "", int(resent), job, milliseconds(keep_job_for), note)
-    return Call("end", name, args, replies.end)
+    own = (token, fence or "", job, milliseconds(keep_job_for), note)
+    return Call("end", name, (reason, int(resent)), own, replies.end)
 
 
 def resent(call: Call[replies.Closed]) -> Call[replies.Closed]:
     """An `end` for its second sending."""
-    args = (*call.args[:_RESENT], 1, *call.args[_RESENT + 1 :])
-    return replace(call, args=args)
+    return replace(call, args=(call.args[0], 1))
 
 
 def trim(name: str) -> Call[object]:
     """Settle a lock whose entry in the index has passed."""
-    return Call("trim", name, (), lambda reply: reply)
+    return Call("trim", name, (), (), lambda reply: reply)
 
 
 def read(name: str) -> Call[replies.Listing]:
     """Read a lock without writing."""
-    return Call("list", name, (), replies.listing)
+    return Call("list", name, (), (), replies.listing)

@@ -3,20 +3,19 @@
 local function wake_list(r) return string.gsub(STAMP, 'stamp$', 'W:') .. r.wake end
 
 -- End what has expired: holds for good; offers and silent waiters (never the caller) keep their ticket.
--- Returns what the caller has now; `mine` is what get(me) said before.
-local function sweep(me, mine)
-  holders, waiting = {}, call('EXISTS', Q) == 1
+-- `mine` is what look() said of the caller, `list` whom it found holding. Returns what the caller has now.
+local function sweep(me, mine, list)
+  waiting = call('EXISTS', Q) == 1
   local ended = {}
-  for _, token in ipairs(call('ZRANGE', H, 0, -1)) do
+  for token in string.gmatch(list, '%S+') do
     local r = token == me and mine or token ~= me and get(token)
     if not r or r.state == 'ended' or r.state == 'queued' then
-      call('ZREM', H, token)  -- its record was deleted: nobody can prove that hold any more
+      touched = true  -- its record was deleted: nobody can prove that hold any more
     else
       local span = r.state == 'offered' and r.claim or r.lease
       if r.exp - NOW > span then  -- the server's clock was set back
-        r.exp = NOW + span
+        r.exp, touched = NOW + span, true
         put(r)
-        call('ZADD', H, r.exp, token)
       end
       local into = NOW <= r.exp and holders or ended
       into[#into + 1] = r
@@ -24,7 +23,6 @@ local function sweep(me, mine)
   end
   for _, r in ipairs(ended) do
     if r.state == 'cooling' then
-      call('ZREM', H, r.token)
       call('HDEL', R, r.token)
       touched = true
     else
@@ -42,8 +40,7 @@ local function sweep(me, mine)
     end
   end
   if not mine or mine.state == 'queued' then return mine end
-  for _, h in ipairs(holders) do if h.token == me then return mine end end
-  if mine.state ~= 'ended' and NOW <= mine.exp then finish(mine, 'missing') end  -- H was deleted
+  if mine.state ~= 'ended' and not listed(me, list) then finish(mine, 'missing') end
   return get(me)
 end
 
@@ -64,9 +61,8 @@ local function settle(me)
     call('ZREM', V, head)
     if r and r.state == 'queued' then
       r.state, r.fence, r.since, r.exp = 'offered', stamp(), NOW, NOW + r.claim
-      call('ZADD', H, r.exp, head)
       put(r)
-      holders[#holders + 1] = r
+      holders[#holders + 1], touched = r, true
       if head ~= me and r.wake ~= '' then
         call('LPUSH', wake_list(r), head)
         call('LTRIM', wake_list(r), 0, 999)

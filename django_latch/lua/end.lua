@@ -1,26 +1,25 @@
 -- Release, abandon or clear: end what this token has, and hand over.
--- PARTS    _common _ends _release _stamp _turns
--- ARGV     6 token  7 reason  8 fence or ''  9 resent (1: a request of this token may still be under way)
+-- PARTS    _common _read _tombs _release _write _stamp _ends _turns _books
+-- ARGV     6 reason  7 resent (1: a request of this token may still be under way)  8 token  9 fence or ''
 --          10 job to remember as finished or ''  11 for how long ms  12 note (who cleared it, and why)
 -- RETURNS  ended reason held-for fence
-r = sweep(token, r)
+numbers(11, 11)
+if r or reason == 'abandoned' then call('ZREM', P, '') end  -- a first write that passes when memory is full
+r = sweep(token, r, list)
 if r and r.state == 'ended' and r.reason ~= 'lapsed' then
   reason = r.reason  -- swept just now
 elseif r and r.state ~= 'ended' then
   finish(r, reason, resent)
-  if r.state == 'queued' then
-    event(1, 'timed_out', r)
-  else
-    note_end()
-  end
+  if r.state == 'queued' then event(1, 'timed_out', r) else note_end() end
 else
   r = r or { token = token, fence = 0, held = 0 }
   if resent or reason == 'abandoned' then
     bury(r, reason, resent)
+    touched = true
   else
     reason = #holders > 0 and 'taken' or 'never_held'
   end
 end
 settle(token)
 close_books()
-return { 'ended', reason, r.held, r.fence }
+return ended(reason, r)

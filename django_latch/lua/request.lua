@@ -1,22 +1,23 @@
 -- Acquire and poll in one: ask for the lock with a token of one's own. Safe to run any number of times.
--- PARTS    _common _stamp _grant _ends _turns
--- ARGV     6 token  7 lease ms  8 limit  9 wait (1 queue up, 0 one try)  10 claim ms  11 min hold ms
---          12 wake list id  13 ticket of an earlier answer or 0  14 fence of a silent offer or 0
---          15 max waiters  16 longest wait ms  17 job that must not run again or ''  18 owner
+-- PARTS    _common _write _stamp _grant _read _tombs _ends _turns _books
+-- ARGV     6 lease ms  7 limit  8 wait (1 queue up, 0 one try)  9 claim ms  10 min hold ms
+--          11 max waiters  12 longest wait ms  13 owner  14 wake list id
+--          15 job that must not run again or ''  16 token  17 ticket of an earlier answer or 0
+--          18 fence of a silent offer or 0
 -- RETURNS  granted fence left stale-name... | ended reason fence | queued ticket ahead HELD
 --          busy HELD | full HELD, with HELD = left fence since owner of the earliest holder
 local function answer(word, ...)
   local first = holders[1] or { exp = NOW - 1, fence = 0, since = 0, owner = '' }
   for _, h in ipairs(holders) do if h.exp < first.exp then first = h end end
   close_books()
-  local reply = { word, ... }
-  for _, v in ipairs({ first.exp - NOW, first.fence, first.since, first.owner }) do reply[#reply + 1] = v end
-  return reply
+  local held = reply(first.exp - NOW, format('%.0f', first.fence), first.since, first.owner)
+  return reply(word, ...) .. '\n' .. held
 end
 
 -- A dead waiter at the head should not cost a whole claim: the head of the queue may name an offer,
 -- at least 20 ms old and with its wake message unread, that then ends as if it had lapsed.
 local function standby()
+  local silent = numbers(18, 18)[18]
   if silent == 0 or call('ZRANGE', Q, 0, 0)[1] ~= token then return end
   for _, h in ipairs(holders) do
     if h.fence == silent and h.state == 'offered' and NOW - h.since >= 20 and call('LPOS', wake_list(h), h.token) then
@@ -25,16 +26,17 @@ local function standby()
   end
 end
 
-local mine = get(token)
+local ticket = numbers(17, 17)[17]
+local mine = parse(token, seen[1])
 if mine then call('ZREM', P, '') end  -- a first write that passes when memory is full
 local was_queued = mine and mine.state == 'queued'
-mine = sweep(token, mine)
+mine = sweep(token, mine, seen[2] or '')
 local gone = mine and mine.state == 'ended' and mine.reason ~= 'lapsed' and mine
 if not mine and job ~= '' and call('ZSCORE', L, job) then gone = { reason = 'finished', fence = 0 } end
 if gone then
   settle(token)
   close_books()
-  return { 'ended', gone.reason, gone.fence }
+  return reply('ended', gone.reason, format('%.0f', gone.fence))
 end
 
 known = mine and mine.ticket or 0
@@ -44,9 +46,11 @@ if known == 0 and ticket > 0 then
 end
 
 local function enqueue()
-  waiting, mine = true, record('queued', 0, NOW + LIVE)
+  waiting, touched = true, true
+  mine = { token = token, state = 'queued', fence = 0, exp = NOW + LIVE, lease = lease, claim = claim,
+    limit = limit, ticket = known, since = NOW, hold = 0, wake = wake, owner = owner }
   call('ZREM', P, token)  -- no tomb any more
-  call('ZADD', Q, digits(known), token)
+  call('ZADD', Q, format('%.0f', known), token)
   call('ZADD', V, NOW + LIVE, token)
   put(mine)
 end
@@ -59,7 +63,7 @@ local fence = mine and mine.state == 'offered' and mine.fence or not mine and no
 if fence then
   for i, h in ipairs(holders) do if h.token == token then table.remove(holders, i) break end end
   mine = grant(fence)
-  holders[#holders + 1] = mine
+  holders[#holders + 1], touched = mine, true
 elseif not mine and wait == 1 then
   if waiting and call('ZCARD', Q) >= most or most == 0 then
     event(1, 'refused', { owner = owner }, 'reason', 'full')
@@ -73,7 +77,7 @@ if mine and mine.state == 'held' then
   close_books()
   return granted(mine)
 elseif mine and mine.state == 'queued' then
-  return answer('queued', known, call('ZRANK', Q, token))
+  return answer('queued', format('%.0f', known), call('ZRANK', Q, token))
 end
 event(1, 'refused', { owner = owner }, 'reason', 'busy')
 return answer('busy')

@@ -1,5 +1,5 @@
 -- Settle a lock whose entry in the index has expired; what its records say decides, not the entry.
--- PARTS    _common _ends _stamp _turns
+-- PARTS    _common _read _tombs _write _stamp _ends _turns _books
 -- ARGV
 -- RETURNS  holders waiters
 if call('EXISTS', R) == 0 then
@@ -7,7 +7,7 @@ if call('EXISTS', R) == 0 then
   if call('ZREM', INDEX, NAME) == 1 then event(1, 'expired', {}) end
   return { 0, 0 }
 end
-sweep('', false)
+sweep('', false, call('HGET', R, '@') or '')
 settle('')
 touched = true
 close_books()

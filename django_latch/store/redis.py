@@ -34,7 +34,7 @@ SCHEMA: Final = 1
 #: Most connections of a process for script calls, however many the alias allows.
 CONNECTIONS: Final = 100
 
-#: How many locks' packed calls are kept ready.
+#: How many packed heads of calls are kept ready.
 HEADS: Final = 1024
 
 EVENT_LEVELS: Final = {"none": 0, "problems": 1, "all": 2}
@@ -68,7 +68,7 @@ class RedisStore:
         self._kwargs.pop("retry_on_error", None)
         self._pool = Connections(self._connection, min(pool.max_connections, CONNECTIONS), TIMEOUT)
         self._settings: Settings | None = None
-        self._heads: dict[tuple[str, str, str], tuple[int, bytes]] = {}
+        self._heads: dict[Any, tuple[int, bytes]] = {}
         self._beat: tuple[int, AbstractConnection] | None = None
         self._waiters: list[tuple[int, AbstractConnection]] = []
 
@@ -116,23 +116,25 @@ class RedisStore:
         """The tokens in the records `key` whose record no script can read."""
         flat = self.command("HGETALL", key)
         pairs = flat.items() if isinstance(flat, dict) else zip(flat[::2], flat[1::2], strict=True)
-        return [text(token) for token, record in pairs if not is_record(text(record))]
+        return [
+            text(token)
+            for token, record in pairs
+            if text(token) != "@" and not is_record(text(record))
+        ]
 
     def _command(self, call: Call[Any], verb: str = "EVALSHA") -> bytes:
         """A script call, packed."""
         settings = conf.load()
-        if settings is not self._settings:
+        if settings is not self._settings or len(self._heads) > HEADS:
             self._settings, self._heads = settings, {}
-        head = self._heads.get((call.verb, call.name, verb))
+        known = (call.verb, call.name, call.args, verb)
+        head = self._heads.get(known)
         if head is None:
-            head = self._head(call, verb, settings)
-            if len(self._heads) < HEADS and verb == "EVALSHA":
-                self._heads[call.verb, call.name, verb] = head
-        count, packed = head
-        return wire.command(count + len(call.args), packed, wire.pack(call.args))
+            head = self._heads[known] = self._head(call, verb, settings)
+        return wire.command(head[0] + len(call.own), head[1], wire.pack(call.own))
 
     def _head(self, call: Call[Any], verb: str, settings: Settings) -> tuple[int, bytes]:
-        """What is the same in every call of a verb on a lock."""
+        """The arguments that are the same from call to call, and how many they are."""
         code = script(call.verb)
         args = (
             verb,
@@ -144,6 +146,7 @@ class RedisStore:
             settings.events_max,
             call.name,
             milliseconds(settings.live),
+            *call.args,
         )
         return len(args), wire.pack(args)
 
@@ -192,7 +195,7 @@ class RedisStore:
     def _exchange(self, connection: AbstractConnection, calls: Sequence[Call[Any]]) -> list[object]:
         """Send, read; and once more, with its text, each script the server does not know."""
         connection.send_packed_command([b"".join([self._command(call) for call in calls])])
-        self._await(connection, min((c.until for c in calls if c.until), default=None))
+        self._await(connection, calls[0].until)
         replies = [_read(connection) for _ in calls]
         for at, reply in enumerate(replies):
             if isinstance(reply, redis_errors.NoScriptError):

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Final
 
 #: Keys every script declares, in this order: see lua/_common.lua.
-KEYS: Final = ("R", "H", "Q", "V", "P", "L", "stamp", "index", "events")
+KEYS: Final = ("R", "Q", "V", "P", "L", "stamp", "index", "events")
 
 
 @dataclass(frozen=True, slots=True)
