@@ -80,12 +80,12 @@ class Lease:
     # What can be said without asking the store
 
     def remaining(self) -> float:
-        """Seconds until ownership could no longer be proved, were there no more renewals; 0 if lost."""
+        """Seconds until ownership could no longer be proved without a renewal; 0 if lost."""
         return 0.0 if self.lost or self._ended else max(self._deadline - now(), 0.0)
 
     @property
     def lost(self) -> str | None:
-        """Why the lease was lost, or None while it is held or after it was released. Final once set."""
+        """Why the lease was lost, or None while it is held and after release. Final once set."""
         if self._reason is None and self._ended is None:
             if self._generation != heartbeat.generation:
                 return "never_held"  # a forked child owns nothing of its parent's

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import inspect
+import inspect as inspection
 import os
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar
@@ -121,7 +122,7 @@ class Latch:
 
     def replace(self, **changes: Any) -> Self:
         """The same latch with some arguments changed; `name` is one of them."""
-        names = inspect.signature(Latch).parameters
+        names = inspection.signature(Latch).parameters
         made = type(self)(**{**{name: getattr(self, name) for name in names}, **changes})
         made._exact = self._exact
         return made
@@ -218,7 +219,8 @@ class Latch:
     def __enter__(self) -> Lease:
         if self.on_conflict == "skip":
             raise LatchValueError(
-                "on_conflict='skip' is for decorators: a `with` cannot skip its body; use try_acquire()"
+                "on_conflict='skip' is for decorators: a `with` cannot skip its body; "
+                "use try_acquire()"
             )
         lease = self.acquire()
         scope = as_current(lease)
@@ -247,22 +249,23 @@ class Latch:
         if len(self._entries) == 1:
             return self._entries[0]
         raise RuntimeError(
-            f"{self!r} was entered elsewhere, by several threads or tasks; use acquire() and release()"
+            f"{self!r} was entered elsewhere, by several threads or tasks; "
+            "use acquire() and release()"
         )
 
     # @
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Run each call of `function` under the lock."""
-        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        if inspection.iscoroutinefunction(function) or inspection.isasyncgenfunction(function):
             raise LatchValueError(
                 f"{function!r:.120} is async: django_latch locks sync functions so far"
             )
-        if inspect.isgeneratorfunction(function):
+        if inspection.isgeneratorfunction(function):
             raise LatchValueError(
                 f"{function!r:.120} is a generator: it would run after its lock was released"
             )
-        signature = inspect.signature(function)
+        signature = inspection.signature(function)
         if self._template:
             self._template.check(signature, getattr(function, "__qualname__", repr(function)))
 
@@ -279,7 +282,7 @@ class Latch:
 
         return locked
 
-    def _for(self, signature: inspect.Signature, args: Any, kwargs: Any) -> Latch:
+    def _for(self, signature: inspection.Signature, args: Any, kwargs: Any) -> Latch:
         if self._template is None:
             return self
         return self.replace(name=self._template.render(bind(signature, args, kwargs)))
@@ -359,7 +362,5 @@ def _may_block() -> None:
 
 def _settle(store: RedisStore, name: str) -> None:
     """Write down the end of a lease whose time has passed; another acquire will, if this fails."""
-    try:
+    with suppress(StoreError):
         store.call(verbs.trim(name))
-    except StoreError:
-        pass

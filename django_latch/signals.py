@@ -26,7 +26,8 @@ lock_contended = Signal()
 lock_force_released = Signal()
 #: A Celery task did not run. Payload: task, key, reason, holder (dict or None), task_id.
 task_skipped = Signal()
-#: A Celery task was sent again to be run later. Payload: task, key, reason, holder, task_id, countdown.
+#: A Celery task was sent again to run later. Payload: task, key, reason,
+#: holder, task_id, countdown.
 task_deferred = Signal()
 
 

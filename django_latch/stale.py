@@ -59,11 +59,13 @@ def _repaired(at: RedisStore, dry_run: bool) -> list[Cleared]:
             continue
         if found != expected:
             problem = f"{key} was a {found} where a {expected} belongs"
-            repair: tuple[str | int, ...] | None = ("UNLINK", key)
+            repair: tuple[str | int, ...] = ("UNLINK", key)
         elif replies.number(at.command("PTTL", key)) == -1:
-            problem, repair = f"{key} had no end", ("PEXPIRE", key, at.WEEK)
+            problem = f"{key} had no end"
+            repair = ("PEXPIRE", key, at.WEEK)
         elif kind == "R" and (broken := at.unreadable(key)):
-            problem, repair = f"{key} held {len(broken)} unreadable records", ("HDEL", key, *broken)
+            problem = f"{key} held {len(broken)} unreadable records"
+            repair = ("HDEL", key, *broken)
         else:
             continue
         if not dry_run:

@@ -47,10 +47,12 @@ def _by(held: replies.Held) -> str:
 
 
 def busy(ask: Ask, held: replies.Held) -> LatchBusy:
+    """One try, and it is held."""
     return LatchBusy(f"{ask.name!r} is held{_by(held)}", _facts(ask, held), reason="busy")
 
 
 def full(ask: Ask, held: replies.Held) -> LatchQueueFull:
+    """Too many wait already."""
     return LatchQueueFull(
         f"{ask.name!r} has {ask.max_waiters} waiters already, the most allowed",
         _facts(ask, held),
@@ -59,6 +61,7 @@ def full(ask: Ask, held: replies.Held) -> LatchQueueFull:
 
 
 def timeout(ask: Ask, place: replies.Queued, waited: float) -> LatchTimeout:
+    """Waited in vain."""
     return LatchTimeout(
         f"waited {waited:.1f} s for {ask.name!r}, held{_by(place.held)}; {place.ahead} ahead",
         _facts(ask, place.held, waited),
@@ -68,6 +71,7 @@ def timeout(ask: Ask, place: replies.Queued, waited: float) -> LatchTimeout:
 
 
 def ended(ask: Ask, reply: replies.Ended, waited: float) -> LatchNotAcquired:
+    """Refused for good: cleared by an operator, or the job has finished."""
     facts = {"name": ask.name, "reason": reply.reason, "waited": round(waited, 3)}
     if reply.reason == "finished":
         return JobFinished(f"{ask.name!r}: this job has finished already", facts)

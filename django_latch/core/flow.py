@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from django_latch.core import errors, replies, verbs
 from django_latch.core.calls import Call, Park, StoreError
@@ -22,6 +22,10 @@ from django_latch.core.tokens import new_token
 from django_latch.core.verbs import Ask, Caller
 
 T = TypeVar("T")
+
+#: How often a caller starts again with a new token before it gives up.
+RESTARTS: Final = 4
+
 Flow = Generator[Call[Any] | Park[Any], Any, T]
 
 
@@ -34,6 +38,26 @@ class Grant:
     deadline: float  # on the clock of core.timing.now
     waited: float  # seconds
     stale: tuple[str, ...] = ()  # other locks whose holders' leases have passed
+
+
+@dataclass(slots=True)
+class _Standing:
+    """How an asking caller stands with the store."""
+
+    caller: Caller
+    begun: float
+    until: float | None  # when the caller's time is spent; None: one try
+    ticket: int = 0
+    queued: bool = False
+    unanswered: bool = False  # a request of this token may still be under way
+
+    def waited(self) -> float:
+        return now() - self.begun
+
+    def start_again(self) -> None:
+        """The token ended before anybody was told: a new one, in the old place."""
+        self.caller = replace(self.caller, token=new_token())
+        self.queued = self.unanswered = False
 
 
 def acquire(ask: Ask, caller: Caller, owe: Callable[[Call[Any]], None]) -> Flow[Grant]:
@@ -49,73 +73,91 @@ def acquire(ask: Ask, caller: Caller, owe: Callable[[Call[Any]], None]) -> Flow[
         LatchUnavailable: no answer, also not to the second sending.
     """
     begun = now()
-    until = begun + ask.timeout if ask.timeout else None
-    ticket, queued, unanswered, again, restarts = 0, False, False, True, 3
-    step: Call[Any] | Park[Any] = verbs.request(ask, caller, until=until)
+    standing = _Standing(caller, begun, begun + ask.timeout if ask.timeout else None)
     try:
-        while True:
-            sent = now()
-            try:
-                reply = yield step
-            except StoreError as error:
-                unanswered |= error.unanswered
-                if not (error.again and again):
-                    raise
-                again, step = False, verbs.request(ask, caller, ticket=ticket, until=until)
-                continue
-            again = True
-            if isinstance(reply, replies.Granted):
-                end, fence = deadline(sent, reply.left), reply.fence
-                if end - now() < ask.ttl * 2 / 3:
-                    # The answer is old, or the lease was granted while this process was away.
-                    unanswered, sent = True, now()
-                    renewed = yield verbs.renew(ask.name, caller.token, fence, ask.ttl)
-                    if isinstance(renewed, replies.Renewed):
-                        end = deadline(sent, renewed.left)
-                if end > now():
-                    return Grant(caller.token, fence, end, now() - begun, reply.stale)
-                reply = yield verbs.end(ask.name, caller.token, "abandoned", resent=True)
-            match reply:
-                case replies.Ended(reason="revoked" | "finished") as ended:
-                    raise errors.ended(ask, ended, now() - begun)
-                case replies.Ended() | replies.Closed() if restarts:
-                    # It ended before anybody was told: a new token, in the old place.
-                    restarts -= 1
-                    caller, queued, unanswered = replace(caller, token=new_token()), False, False
-                    step = verbs.request(ask, caller, ticket=ticket, until=until)
-                case replies.Queued() as place:
-                    queued, ticket = True, place.ticket
-                    if until is None or now() >= until:
-                        raise errors.timeout(ask, place, now() - begun)
-                    step = _slice(ask, caller, place, until)
-                case replies.Busy(held) if until is None:
-                    raise errors.busy(ask, held)
-                case replies.Full(held):
-                    raise errors.full(ask, held)
-                case _:
-                    # Leases shorter than the way to the store, or answers out of turn.
-                    raise StoreError(
-                        f"no usable grant ({type(reply).__name__})",
-                        reason="timeout",
-                        unanswered=True,
-                        again=False,
-                    )
+        return (yield from _until_granted(ask, standing))
     except BaseException as error:
-        lost_answer = not isinstance(error, Exception) or unanswered
-        if queued or lost_answer:
-            yield from _leave(ask, caller, error, owe)
+        # Interrupted anywhere, the last request may be under way.
+        if standing.queued or standing.unanswered or not isinstance(error, Exception):
+            yield from _leave(ask, standing.caller, error, owe)
         if isinstance(error, StoreError):
-            raise errors.unavailable(ask.name, error, now() - begun) from error
+            raise errors.unavailable(ask.name, error, standing.waited()) from error
         raise
 
 
-def _slice(ask: Ask, caller: Caller, place: replies.Queued, until: float) -> Park[Any]:
-    """Wait a slice; whoever is first wakes up when the holder's lease passes, if it comes to that."""
-    end = min(now() + ask.slice, until)
-    if place.held.left >= 0:
-        end = min(end, now() + place.held.left / 1000 + 0.002)
+def _until_granted(ask: Ask, standing: _Standing) -> Flow[Grant]:
+    """Send requests until one is granted or refused for good."""
+    place: replies.Queued | None = None
+    for _ in range(RESTARTS):
+        while True:
+            reply, sent = yield from _request(ask, standing, place)
+            if not isinstance(reply, replies.Queued):
+                break
+            place, standing.queued, standing.ticket = reply, True, reply.ticket
+            if standing.until is None or now() >= standing.until:
+                raise errors.timeout(ask, reply, standing.waited())
+        match reply:
+            case replies.Granted():
+                grant = yield from _told(ask, standing, reply, sent)
+                if grant is not None:
+                    return grant
+            case replies.Busy(held):
+                raise errors.busy(ask, held)
+            case replies.Full(held):
+                raise errors.full(ask, held)
+            case replies.Ended(reason="revoked" | "finished"):
+                raise errors.ended(ask, reply, standing.waited())
+        standing.start_again()
+        place = None
+    raise StoreError("every grant was too late", reason="timeout", unanswered=False, again=False)
 
-    return Park(verbs.request(ask, caller, ticket=place.ticket, until=until), caller.wake, end)
+
+def _request(
+    ask: Ask, standing: _Standing, place: replies.Queued | None
+) -> Flow[tuple[replies.Request, float]]:
+    """One request, sent once more where no answer came; and the clock before its own send.
+
+    Each sending has an answer of its own, so an answer counts from the sending it answers.
+    """
+    call = verbs.request(ask, standing.caller, ticket=standing.ticket, until=standing.until)
+    step: Call[Any] | Park[Any] = call
+    if place is not None and standing.until is not None:
+        end = min(now() + ask.slice, standing.until)
+        if place.held.left >= 0:
+            # Whoever is first takes over when the holder's lease passes, if it comes to that.
+            end = min(end, now() + place.held.left / 1000 + 0.002)
+        step = Park(call, standing.caller.wake, end)
+    sent = now()
+    try:
+        return (yield step), sent
+    except StoreError as error:
+        standing.unanswered |= error.unanswered
+        if not error.again:
+            raise
+    sent = now()
+    try:
+        return (yield call), sent
+    except StoreError as error:
+        standing.unanswered |= error.unanswered
+        raise
+
+
+def _told(
+    ask: Ask, standing: _Standing, granted: replies.Granted, sent: float
+) -> Flow[Grant | None]:
+    """A grant the caller can be told, or None where its time has passed on the way."""
+    token, fence = standing.caller.token, granted.fence
+    end = deadline(sent, granted.left)
+    if end - now() < ask.ttl * 2 / 3:
+        # The answer is old, for its request stood behind a BLPOP or this process was away.
+        standing.unanswered, sent = True, now()
+        renewed = yield verbs.renew(ask.name, token, fence, ask.ttl)
+        if isinstance(renewed, replies.Renewed):
+            end = deadline(sent, renewed.left)
+    if end > now():
+        return Grant(token, fence, end, standing.waited(), granted.stale)
+    yield verbs.end(ask.name, token, "abandoned", resent=True)
+    return None
 
 
 def _leave(
@@ -123,7 +165,7 @@ def _leave(
 ) -> Flow[None]:
     """Abandon: what is still under way must grant nothing to somebody who has gone."""
     call = verbs.end(ask.name, caller.token, "abandoned", resent=True)
-    if isinstance(error, GeneratorExit) or isinstance(error, StoreError):
+    if isinstance(error, (GeneratorExit, StoreError)):
         owe(call)  # nothing can be sent now, or nothing is answered
         return
     try:
@@ -151,11 +193,12 @@ def end(call: Call[replies.Closed], owe: Callable[[Call[Any]], None]) -> Flow[re
     """Release, at most twice. Without an answer the debt is kept: the token is not forgotten."""
     try:
         try:
-            return (yield call)
+            closed: replies.Closed = yield call
         except StoreError as error:
             if not error.again:
                 raise
-        return (yield verbs.resent(call))
+            closed = yield verbs.resent(call)
+        return closed
     except BaseException as error:
         owe(verbs.resent(call))
         if isinstance(error, StoreError):

@@ -18,7 +18,7 @@ RECORD: Final = 8192
 
 
 def clean(text: object, limit: int = FIELD) -> str:
-    """`text` on one bounded line, control and format characters replaced: for pages and terminals."""
+    """`text` on one bounded line without control and format characters, for people to see."""
     line = "".join("\ufffd" if unicodedata.category(c)[0] == "C" else c for c in str(text)[:limit])
     return line if len(str(text)) <= limit else line[:-1] + "…"
 
@@ -40,7 +40,7 @@ def boot_id() -> str:
 def pid_namespace() -> str:
     """Identity of the pid namespace of this process; "" where unknown."""
     try:
-        return os.readlink("/proc/self/ns/pid")
+        return str(Path("/proc/self/ns/pid").readlink())
     except OSError:
         return ""
 
@@ -97,7 +97,7 @@ class Owner:
         try:
             facts = json.loads(text)
             known = {f.name: f.type for f in fields(cls)}
-            sound = {
+            sound: dict[str, Any] = {
                 key: value
                 for key, value in facts.items()
                 if isinstance(value, {"int": int, "str": str}.get(str(known.get(key)), dict))

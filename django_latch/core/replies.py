@@ -30,6 +30,8 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
+    """The caller holds the lock."""
+
     fence: int
     left: int  # ms
     stale: tuple[str, ...] = ()  # other locks of the bucket whose leases have passed
@@ -37,6 +39,8 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
+    """The caller waits."""
+
     ticket: int
     ahead: int  # waiters before this one
     held: Held
@@ -44,22 +48,30 @@ class Queued:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
+    """It is held, and the caller was not to wait."""
+
     held: Held
 
 
 @dataclass(frozen=True, slots=True)
 class Full:
+    """Too many wait."""
+
     held: Held
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
+    """The token's time is over: why."""
+
     reason: str
     fence: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
+    """The hold goes on."""
+
     fence: int
     left: int  # ms
     now: int  # ms of the server's clock

@@ -18,7 +18,7 @@ def sync(flow: Flow[T], store: Store) -> T:
         while True:
             try:
                 reply = store.call(step) if isinstance(step, Call) else store.park(step)
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001  the flow raises it again
                 step = flow.throw(error)
             else:
                 step = flow.send(reply)

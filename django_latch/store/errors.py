@@ -41,9 +41,7 @@ def store_error(error: Exception, *, sent: bool) -> StoreError:
         return StoreError(problem, reason="reply", unanswered=True, again=True)
     if isinstance(error, (redis_errors.AuthenticationError, redis_errors.AuthorizationError)):
         return StoreError(problem, reason="auth", unanswered=False, again=False)
-    if isinstance(error, redis_errors.ResponseError) or isinstance(
-        error, (redis_errors.BusyLoadingError, redis_errors.ReadOnlyError)
-    ):
+    if isinstance(error, (redis_errors.ResponseError, redis_errors.BusyLoadingError)):
         known = {
             redis_errors.OutOfMemoryError: "oom",
             redis_errors.NoPermissionError: "auth",

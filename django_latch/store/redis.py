@@ -93,7 +93,7 @@ class RedisStore:
     def own_keys(self) -> list[str]:
         """Every key of ours in the database, found by SCAN."""
         pattern = "".join(f"\\{c}" if c in "*?[]\\^" else c for c in self.bucket_key(0)) + "*"
-        found, cursor = set(), "0"
+        cursor, found = "0", set[str]()
         while True:
             cursor, part = self.command("SCAN", cursor, "MATCH", pattern, "COUNT", 1000)
             found.update(key.decode("utf-8", "surrogateescape") for key in part)
@@ -278,7 +278,8 @@ class RedisStore:
     # Connections
 
     def _connection(self) -> AbstractConnection:
-        return self._connection_class(**self._kwargs)
+        connection: AbstractConnection = self._connection_class(**self._kwargs)
+        return connection
 
     def _borrowed(self, use: Callable[[AbstractConnection], T]) -> T:
         """What `use` returns; the connection is lent for that long."""

@@ -15,6 +15,8 @@ KEYS: Final = ("R", "Q", "V", "P", "L", "stamp", "index", "events")
 
 @dataclass(frozen=True, slots=True)
 class Script:
+    """A script as it is sent."""
+
     verb: str
     text: str = field(repr=False)
     sha: str
