@@ -15,6 +15,7 @@ from django.dispatch import Signal
 import django_latch
 from django_latch import conf, exceptions, signals
 from django_latch.celery.options import SingleFlight
+from django_latch.live import MAXIMUM
 from django_latch.management.base import NO_STORE, NOTHING_MATCHED
 from django_latch.store import scripts
 from tests.docs.pages import DOCS, ROOT, table, words
@@ -59,8 +60,8 @@ def test_errors_and_their_tree() -> None:
 
 
 def test_error_attributes() -> None:
-    text = (DOCS / "reference/errors.md").read_text()
-    listed = re.search(r"as attributes:\n(.*?);", text, re.DOTALL)
+    text = " ".join((DOCS / "reference/errors.md").read_text().split())
+    listed = re.search(r"as attributes: (.*?);", text)
     assert listed
     assert sorted(words(listed[1])) == sorted(exceptions.LatchError.__annotations__)
 
@@ -96,6 +97,11 @@ def test_options_of_commands(name: str) -> None:
 def test_exit_codes() -> None:
     documented = [int(row["code"]) for row in table("reference/commands.md", "code")]
     assert documented == [0, 1, 2, NOTHING_MATCHED, NO_STORE]
+
+
+def test_how_many_locks_a_search_looks_through() -> None:
+    text = (DOCS / "howto/admin.md").read_text()
+    assert re.search(r"look through (\d+) locks", text)[1] == str(MAXIMUM)  # type: ignore[index]
 
 
 def test_keys_in_redis() -> None:
