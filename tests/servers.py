@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from example_project.valkey import EmbeddedValkey
+
+#: Where child processes of a test find the run's server.
+URL = "LATCH_TEST_REDIS_URL"
 
 
 @contextmanager
@@ -18,10 +22,18 @@ def valkey() -> Iterator[EmbeddedValkey]:
         yield server
 
 
-#: The URL that tests/settings.py points at; set by conftest before Django is set up.
-URL = "LATCH_TEST_REDIS_URL"
+def start_for_run() -> None:
+    """Start the run's server in the process that runs pytest; its children use the same.
+
+    Called by tests/settings.py: pytest-django reads the settings before any conftest.
+    """
+    if URL in os.environ or "PYTEST_VERSION" not in os.environ:
+        return
+    running = ExitStack()
+    os.environ[URL] = running.enter_context(valkey()).url
+    atexit.register(running.close)
 
 
 def url(database: int = 0) -> str:
-    """The URL of the test run's server."""
+    """The URL of the run's server."""
     return f"{os.environ[URL]}/{database}"

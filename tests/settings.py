@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
-from tests.servers import URL
+from tests import servers
+
+servers.start_for_run()
 
 SECRET_KEY = "tests"  # noqa: S105
 USE_TZ = True
@@ -44,7 +46,7 @@ TEMPLATES = [
 STATIC_URL = "static/"
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
 # A type checker reads the settings too, without a server.
-REDIS_URL = os.environ.get(URL, "redis://127.0.0.1:6379")
+REDIS_URL = os.environ.get(servers.URL, "redis://127.0.0.1:6379")
 CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
     "locks": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": f"{REDIS_URL}/0"},
