@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 import redis
 
 from tests import servers
+
+if TYPE_CHECKING:
+    from example_project.valkey import EmbeddedValkey
+
+
+@pytest.fixture(scope="session")
+def valkey() -> EmbeddedValkey:
+    """The server of this run. To stop or pause one, start another: `servers.valkey()`."""
+    return servers.run
 
 
 @pytest.fixture

@@ -11,6 +11,9 @@ from pathlib import Path
 
 from example_project.valkey import EmbeddedValkey
 
+#: The run's server, in the process that runs pytest.
+run: EmbeddedValkey
+
 #: Where child processes of a test find the run's server.
 URL = "LATCH_TEST_REDIS_URL"
 
@@ -29,8 +32,10 @@ def start_for_run() -> None:
     """
     if URL in os.environ or "PYTEST_VERSION" not in os.environ:
         return
+    global run
     running = ExitStack()
-    os.environ[URL] = running.enter_context(valkey()).url
+    run = running.enter_context(valkey())
+    os.environ[URL] = run.url
     atexit.register(running.close)
 
 

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Final
 
 #: Keys every script declares, in this order: see lua/_common.lua.
-KEYS: Final = ("R", "Q", "V", "P", "L", "stamp", "index", "events")
+KEYS: Final = ("stamp", "index", "events", "R", "Q", "V", "P", "L")
 
 
 @dataclass(frozen=True, slots=True)
