@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -38,6 +39,17 @@ def state_of(holder: HolderInfo) -> str:
 def who(holder: HolderInfo) -> str:
     """The task, or what the holder calls itself."""
     return clean(holder.owner.task or holder.owner.label)
+
+
+def process_of(holder: HolderInfo) -> str:
+    """The host, and the process id where it is known."""
+    return clean(holder.owner.host) + (f" ({holder.owner.pid})" if holder.owner.pid else "")
+
+
+def held(holder: HolderInfo) -> str:
+    """How long, and the state unless simply held."""
+    state = "" if holder.state == "held" else f" ({state_of(holder)})"
+    return duration(holder.held_for) + state
 
 
 def _when(moment: datetime, text: str) -> str:
@@ -89,53 +101,52 @@ def lines(holder: HolderInfo) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in pairs if value]
 
 
+def of_first(lock: ActiveLock, show: Callable[[HolderInfo], str]) -> str | None:
+    """What a column shows of the first holder; None where nobody holds the lock."""
+    holder = lock.info.holder if lock.info else None
+    return show(holder) if holder else None
+
+
 class LockColumns:
     """Columns of the list. Those of a holder show the first one."""
 
     @admin.display(description=gettext_lazy("task"), ordering="task")
     def task(self, lock: ActiveLock) -> str | None:
         """The task or label, and how many more hold the lock."""
-        if not lock.holders:
-            return None
-        text, others = who(lock.holders[0]), len(lock.holders) - 1
-        return (
-            _("%(holder)s and %(others)d more") % {"holder": text, "others": others}
-            if others
-            else text
+        others = len(lock.holders) - 1
+        if others < 1:
+            return of_first(lock, who)
+        return of_first(
+            lock,
+            lambda holder: (
+                _("%(holder)s and %(others)d more") % {"holder": who(holder), "others": others}
+            ),
         )
 
     @admin.display(description=gettext_lazy("worker"), ordering="worker")
     def worker(self, lock: ActiveLock) -> str | None:
         """The worker's name."""
-        return clean(lock.holders[0].owner.worker) if lock.holders else None
+        return of_first(lock, lambda holder: clean(holder.owner.worker))
 
     @admin.display(description=gettext_lazy("process"), ordering="host")
     def process(self, lock: ActiveLock) -> str | None:
         """The host and the process."""
-        for holder in lock.holders[:1]:
-            return clean(holder.owner.host) + (f" ({holder.owner.pid})" if holder.owner.pid else "")
-        return None
+        return of_first(lock, process_of)
 
     @admin.display(description=gettext_lazy("held for"), ordering="held_for")
     def held_for(self, lock: ActiveLock) -> str | None:
         """How long, and the state unless simply held; the exact begin is the title."""
-        for holder in lock.holders[:1]:
-            text = duration(holder.held_for)
-            state = "" if holder.state == "held" else f" ({state_of(holder)})"
-            return _when(holder.acquired_at, text + state)
-        return None
+        return of_first(lock, lambda holder: _when(holder.acquired_at, held(holder)))
 
     @admin.display(description=gettext_lazy("expires in"), ordering="expires_in")
     def expires_in(self, lock: ActiveLock) -> str | None:
         """How long the lease lasts; its exact end is the title."""
-        for holder in lock.holders[:1]:
-            return _when(holder.expires_at, left(holder))
-        return None
+        return of_first(lock, lambda holder: _when(holder.expires_at, left(holder)))
 
     @admin.display(description=gettext_lazy("fence"), ordering="fence")
     def fence(self, lock: ActiveLock) -> str | None:
         """The fence; as text, so that no thousands are grouped."""
-        return str(lock.holders[0].fence) if lock.holders else None
+        return of_first(lock, lambda holder: str(holder.fence))
 
     @admin.display(description=gettext_lazy("waiters"), ordering="waiters")
     def waiters(self, lock: ActiveLock) -> int:

@@ -6,15 +6,11 @@ posted back is compared in Redis: a lock that was acquired again meanwhile is no
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.templatetags.admin_urls import add_preserved_filters
-from django.contrib.admin.widgets import AdminTextInputWidget
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -24,15 +20,15 @@ from django.utils.translation import gettext_lazy, ngettext, override
 from django.views.decorators.http import require_http_methods
 
 from django_latch import inventory
-from django_latch.admin.reading import PROBLEMS, Reading, explain
-from django_latch.core.owner import clean
+from django_latch.admin.leases import Holds, Lease, ReasonForm, holds_of
+from django_latch.admin.reading import PROBLEMS, explain
 from django_latch.exceptions import LatchNotHeld
 from django_latch.text import duration
 
 if TYPE_CHECKING:
     from django.contrib.auth.base_user import AbstractBaseUser
 
-    from django_latch.inventory import HolderInfo, LockInfo
+    from django_latch.inventory import HolderInfo
     from django_latch.live import LiveQuerySet, Source
 
     Base = admin.ModelAdmin[Any]
@@ -43,73 +39,12 @@ else:
 MOST = 100
 
 
-class ReasonForm(forms.Form):
-    """Why the locks are freed; kept in the admin's history and in the lock's events."""
-
-    reason = forms.CharField(
-        label=gettext_lazy("Reason"), max_length=200, widget=AdminTextInputWidget
-    )
-
-    def clean_reason(self) -> str:
-        """On one line, without control characters."""
-        return clean(self.cleaned_data["reason"])
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """What names one lease without its token."""
-
-    name: str
-    fence: int
-    fingerprint: str
-
-    @classmethod
-    def parse(cls, text: str) -> Lease:
-        """Read a field of the confirmation form.
-
-        Raises:
-            BadRequest: it was not written by `__str__`.
-        """
-        found = re.fullmatch(r"([0-9]{1,19}):([0-9a-f]{8}):(.+)", text, re.DOTALL)
-        if not found:
-            raise BadRequest("malformed lease")
-        return cls(name=found[3], fence=int(found[1]), fingerprint=found[2])
-
-    def __str__(self) -> str:
-        return f"{self.fence}:{self.fingerprint}:{self.name}"
-
-
-Holds = dict[Lease, "HolderInfo | None"]
-
-
-def holds_of(locks: Iterable[LockInfo]) -> Holds:
-    """The leases that these locks' holders have now, in order."""
-    return {
-        Lease(lock.name, holder.fence, holder.fingerprint): holder
-        for lock in locks
-        for holder in lock.holders
-    }
-
-
-def _row(lease: Lease, hold: HolderInfo | None) -> dict[str, Any]:
+def _row(lease: Lease, hold: HolderInfo | None, unknown: str) -> dict[str, Any]:
     return {
         "lease": lease,
-        "who": hold.owner.describe() if hold else _("no longer holds it"),
+        "who": hold.owner.describe() if hold else unknown,
         "held_for": duration(hold.held_for) if hold else "",
     }
-
-
-def _refusal(lease: Lease) -> str:
-    """Why the lease could not be released, judged by who holds the lock by now."""
-    lock = inventory.get(lease.name)
-    later = [h for h in lock.holders if h.fence > lease.fence] if lock else []
-    if not later:
-        text = _("“%(name)s” was not released: its lease had already ended.")
-        return text % {"name": lease.name}
-    text = _(
-        "“%(name)s” was not released: it was acquired again meanwhile, and %(holder)s keeps it."
-    )
-    return text % {"name": lease.name, "holder": later[-1].owner.describe()}
 
 
 class ReleaseMixin(Base):
@@ -143,7 +78,7 @@ class ReleaseMixin(Base):
     )
     def release_selected(self, request: HttpRequest, queryset: LiveQuerySet) -> HttpResponse:
         """Ask before the selected locks are freed."""
-        holds = holds_of(lock.info for lock in queryset[: MOST + 1] if lock.info)
+        holds = holds_of(queryset[: MOST + 1])
         return self._confirm(request, holds, ReasonForm(), queryset.source)
 
     def release_view(self, request: HttpRequest) -> HttpResponse:
@@ -155,26 +90,38 @@ class ReleaseMixin(Base):
         """
         if not self.has_release_permission(request):
             raise PermissionDenied
-        source = Reading()
         if request.method == "POST":
-            leases = [Lease.parse(text) for text in request.POST.getlist("lease")[:MOST]]
-            if not leases:
-                raise BadRequest("no lease")
-            form = ReasonForm(request.POST)
-            if form.is_valid():
-                return self._release(request, leases, form.cleaned_data["reason"])
-            now = holds_of(source.named(dict.fromkeys(lease.name for lease in leases)))
-            return self._confirm(request, {lease: now.get(lease) for lease in leases}, form, source)
-        holds = holds_of(source.named(request.GET.getlist("name")[:1]))
+            return self._posted(request)
+        rows = self._rows(request, [request.GET.get("name", "")])
+        holds = holds_of(rows)
         if fence := request.GET.get("fence"):
             holds = {lease: hold for lease, hold in holds.items() if str(lease.fence) == fence}
-        return self._confirm(request, holds, ReasonForm(), source)
+        return self._confirm(request, holds, ReasonForm(), rows.source)
+
+    def _rows(self, request: HttpRequest, names: Iterable[str]) -> LiveQuerySet:
+        rows: Any = self.get_queryset(request)
+        found: LiveQuerySet = rows.filter(pk__in=names)
+        return found
+
+    def _posted(self, request: HttpRequest) -> HttpResponse:
+        leases = [Lease.parse(text) for text in request.POST.getlist("lease")[:MOST]]
+        if not leases:
+            raise BadRequest("no lease")
+        # Read again: a project may narrow get_queryset() to what this user may see.
+        rows = self._rows(request, {lease.name for lease in leases})
+        now = holds_of(rows)
+        form = ReasonForm(request.POST)
+        holds = {lease: now.get(lease) for lease in leases}
+        if rows.source.problem or not form.is_valid():
+            return self._confirm(request, holds, form, rows.source)
+        return self._release(request, holds, form.cleaned_data["reason"])
 
     def _confirm(
         self, request: HttpRequest, holds: Holds, form: ReasonForm, source: Source
     ) -> HttpResponse:
         if source.problem:
             self.message_user(request, source.problem, messages.ERROR)
+        unknown = "" if source.problem else _("no longer holds it")
         context = {
             **self.admin_site.each_context(request),
             "title": _("Release %(name)s") % {"name": self.opts.verbose_name_plural},
@@ -183,7 +130,7 @@ class ReleaseMixin(Base):
             "form": form,
             "original": _("Release"),  # where the breadcrumbs end
             "has_view_permission": True,
-            "holds": [_row(lease, hold) for lease, hold in list(holds.items())[:MOST]],
+            "holds": [_row(*pair, unknown) for pair in list(holds.items())[:MOST]],
             "more": len(holds) > MOST,
             "release_url": self._url(request, "release"),
             "list_url": self._url(request, "changelist"),
@@ -191,11 +138,14 @@ class ReleaseMixin(Base):
         template = f"admin/{self.opts.app_label}/{self.opts.model_name}/release_confirmation.html"
         return TemplateResponse(request, template, context)
 
-    def _release(self, request: HttpRequest, leases: list[Lease], reason: str) -> HttpResponse:
+    def _release(self, request: HttpRequest, holds: Holds, reason: str) -> HttpResponse:
         released = 0
-        for lease in leases:
+        for lease, hold in holds.items():
             try:
-                released += self._release_one(request, lease, reason)
+                if hold and self._release_one(request, lease, reason):
+                    released += 1
+                else:
+                    self.message_user(request, self._refusal(request, lease), messages.WARNING)
             except PROBLEMS as error:
                 self.message_user(request, explain(error), messages.ERROR)
                 break
@@ -205,6 +155,18 @@ class ReleaseMixin(Base):
             )
             self.message_user(request, text % {"count": released}, messages.SUCCESS)
         return HttpResponseRedirect(self._url(request, "changelist"))
+
+    def _refusal(self, request: HttpRequest, lease: Lease) -> str:
+        """Why the lease could not be released, judged by who holds the lock by now."""
+        now = holds_of(self._rows(request, [lease.name]))
+        later = [hold for other, hold in now.items() if hold and other.fence > lease.fence]
+        if not later:
+            text = _("“%(name)s” was not released: its lease had already ended.")
+            return text % {"name": lease.name}
+        text = _(
+            "“%(name)s” was not released: it was acquired again meanwhile, and %(holder)s keeps it."
+        )
+        return text % {"name": lease.name, "holder": later[-1].owner.describe()}
 
     def _release_one(self, request: HttpRequest, lease: Lease, reason: str) -> bool:
         user = cast("AbstractBaseUser", request.user)
@@ -217,7 +179,6 @@ class ReleaseMixin(Base):
                 actor=f"{user._meta.label_lower}:{user.pk}",
             )
         except LatchNotHeld:
-            self.message_user(request, _refusal(lease), messages.WARNING)
             return False
         with override(None):  # the history is read in any language
             message = _("Released the lease with fence %(fence)s. Reason: %(reason)s")

@@ -5,7 +5,8 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from django_latch import LatchNotHeld, inventory, signals
-from tests.admin.pages import LIST, Page, ask, messages_of
+from django_latch.admin import LockAdmin
+from tests.admin.pages import LIST, Page, ask, messages_of, names_of
 from tests.holding import Hold
 
 RELEASE = LIST + "release/"
@@ -164,3 +165,23 @@ def test_nothing_selected_frees_nothing(client: Client, hold: Hold) -> None:
 def test_what_is_gone_cannot_be_asked_about(client: Client) -> None:
     response = client.get(RELEASE, {"name": "gone"})
     assert "nothing to release" in response.content.decode()
+
+
+def test_a_project_may_narrow_what_a_user_sees_and_frees(
+    client: Client, hold: Hold, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = LockAdmin.get_queryset
+    monkeypatch.setattr(
+        LockAdmin,
+        "get_queryset",
+        lambda self, request: whole(self, request).filter(name__startswith="mine:"),
+    )
+    theirs, mine = hold("theirs", label="secret customer"), hold("mine:1")
+    assert names_of(client.get(LIST)) == ["mine:1"]
+    assert client.get(LIST + "theirs/change/").status_code == 302
+    assert b"nothing to release" in client.get(RELEASE, {"name": "theirs"}).content
+    data = [f"{lease.fence}:{lease.fingerprint}:{lease.name}" for lease in (theirs, mine)]
+    response = client.post(RELEASE, {"lease": data, "reason": "x"}, follow=True)
+    assert b"secret customer" not in response.content
+    assert inventory.get("theirs") is not None
+    assert inventory.get("mine:1") is None
