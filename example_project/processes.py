@@ -8,8 +8,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -43,7 +43,7 @@ class Process:
 
     def start(self, *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Self:
         """Start it; `env` replaces the whole environment."""
-        with self.log.open("ab") as log:
+        with self.log.open("ab") as log, held_back(signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             self._process = subprocess.Popen(
                 self.command,
                 stdin=subprocess.DEVNULL,
@@ -102,6 +102,16 @@ class Process:
                 kill(pid)
             time.sleep(POLL)
         self._process = None
+
+
+@contextmanager
+def held_back(*signals: signal.Signals) -> Iterator[None]:
+    """Let signals wait: their handlers shall find no process, or one that can be stopped."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def kill(pid: int) -> None:

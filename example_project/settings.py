@@ -5,7 +5,6 @@
 | `REDIS_URL`             | `redis://127.0.0.1:6390/0` (embedded Valkey)   |
 | `DATABASE_URL`          | a SQLite file in `EXAMPLE_DATA`                |
 | `CELERY_BROKER_URL`     | the database after the one in `REDIS_URL`      |
-| `CELERY_RESULT_BACKEND` | the database after the one in `REDIS_URL`      |
 | `EXAMPLE_DATA`          | `example_project/data`                         |
 | `SECRET_KEY`, `DEBUG`   | a public key and "1": for your own machine only |
 """
@@ -111,11 +110,9 @@ DJANGO_LATCH = {
 # --- Celery -----------------------------------------------------------------------------------
 
 CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL") or environment.redis_url(REDIS_URL, 1)
-CELERY_RESULT_BACKEND = os.environ.get("CELERY_RESULT_BACKEND") or environment.redis_url(
-    REDIS_URL, 1
-)
+# What a job has done stands in the database: nobody reads Celery's results.
+CELERY_TASK_IGNORE_RESULT = True
 CELERY_TIMEZONE = TIME_ZONE
-CELERY_TASK_TRACK_STARTED = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # One job per process at a time: a long import never holds up jobs that were fetched behind it.
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1

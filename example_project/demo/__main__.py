@@ -56,19 +56,20 @@ def main() -> int:
     options = parser.parse_args()
     console = Console()
     folder = Path(tempfile.mkdtemp(prefix="latch-demo-"))
+    code = 1
     try:
         code = run(console, folder, once=options.once)
     except Stopped as stopped:
         code = 128 + stopped.args[0]
         console.line()
     except (ProcessError, UnexpectedError) as error:
-        code = 1
         console.problem(str(error))
+    finally:
+        if code == 1:
+            console.line(f"The logs are kept in {folder}")
+        else:
+            shutil.rmtree(folder)
     console.line("Everything that was started has been stopped.")
-    if code == 1:
-        console.line(f"The logs are kept in {folder}")
-    else:
-        shutil.rmtree(folder)
     return code
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from django.core.cache import caches
 from django_redis import get_redis_connection
 
 from django_latch.conf import conf
-from django_latch.store.connections import store
 
 #: Kinds of events that end a lease.
 ENDS = {"released", "expired", "cleared", "abandoned"}
@@ -23,9 +23,10 @@ class Event:
 
 def read_events() -> list[Event]:
     """All events that the server has kept, oldest first."""
-    # A single server has one stream for all locks; a stream's entries are ordered by their ids.
-    stream = store().bucket_key(0) + "events"
-    entries = get_redis_connection(conf.cache_alias).xrange(stream)
+    # One stream for all locks of a project: see "Keys and permissions in Redis" in the docs.
+    alias = conf.cache_alias
+    stream = f"{caches[alias].key_prefix}:latch:1:{{00}}:events"
+    entries = get_redis_connection(alias).xrange(stream)
     facts = [{key.decode(): value.decode() for key, value in entry.items()} for _, entry in entries]
     return [Event(fact["kind"], fact["name"], int(fact["fence"])) for fact in facts]
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from celery import exceptions
-from celery.result import AsyncResult
+from django.db.models import QuerySet
 
 from django_latch import Latch
 from django_latch.inventory import HolderInfo
 from example_project.demo.findings import UnexpectedError
 from example_project.demo.services import Services
-from example_project.invoicing.models import Account
+from example_project.invoicing.models import Account, SkippedCall, StatementImport
 from example_project.invoicing.tasks import import_statement
 from example_project.processes import POLL
 
@@ -74,20 +73,13 @@ class Watch:
         self.until(f"an end of {lock.name}", lambda: True if lock.inspect() is None else None)
         return time.monotonic() - start
 
-    def value(self, call: AsyncResult) -> Any:
-        """Block until the worker reports the end of `call`; return its value, raise its error."""
-        try:
-            return call.get(timeout=WAIT)
-        except exceptions.TimeoutError:
-            self.services.check()
-            raise UnexpectedError(f"call {call.id} has not ended within {WAIT:g} s") from None
+    def skipped(self, calls: list[str], count: int) -> QuerySet[SkippedCall]:
+        """The records of `calls` that were skipped; waits until there are `count`."""
+        found = SkippedCall.objects.filter(task_id__in=calls)
+        self.until(f"{count} skipped calls", lambda: found.count() >= count or None)
+        return found
 
-    def error(self, call: AsyncResult) -> str:
-        """Block until the worker reports the end of `call`; return the name of its error."""
-        try:
-            value = self.value(call)
-        except UnexpectedError:
-            raise
-        except Exception as error:  # noqa: BLE001  whatever the job ended with
-            return type(error).__name__
-        raise UnexpectedError(f"call {call.id} was to fail, but returned {value!r}")
+    def finished(self, call: str) -> StatementImport:
+        """What the import of `call` has done; waits until it has ended."""
+        done = StatementImport.objects.filter(task_id=call, finished_at__isnull=False)
+        return self.until(f"an end of the import {call}", done.first)

@@ -23,7 +23,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "accounts": with_locks(request, Account.objects.all()),
         "invoices": Invoice.objects.select_related("customer"),
         "imports": StatementImport.objects.select_related("account")[:10],
-        "skipped": SkippedCall.objects.all()[:10],
+        "skipped": SkippedCall.objects.all()[:5],
         "now": timezone.now(),
     }
     return render(request, "invoicing/overview.html", context)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from example_project.demo.console import Console
+
 DEMO = ("-m", "example_project.demo")
 
 
@@ -29,7 +31,8 @@ def test_once_checks_the_scenario_and_leaves_no_process(program, tmp_path):
         for label, _, text in (line.strip().partition("  ") for line in demo.lines)
         if text
     }
-    assert facts["19 skipped"].strip().startswith("busy: held by invoicing.import_statement on demo@")
+    by = "busy: held by invoicing.import_statement on demo@"
+    assert facts["19 skipped"].strip().startswith(by)
     assert facts["second key"].strip() == "ran beside the first"
     assert int(facts["renewals seen"].split(";")[0]) >= 3
     runs = re.findall(r"(\d+) for (\S+?)[, ]", facts["most runs at once"] + " ")
@@ -39,6 +42,7 @@ def test_once_checks_the_scenario_and_leaves_no_process(program, tmp_path):
     assert 0 < float(freed[1]) < 6 + 2
     assert facts["import:3"].strip() == "acquired -> expired -> acquired -> released"
     assert "\033" not in demo.output
+    assert "Traceback" not in demo.output
     assert demo.processes() == []
     assert list(tmp_path.iterdir()) == []
 
@@ -62,16 +66,23 @@ def test_it_stays_until_ctrl_c_which_stops_everything(program, tmp_path, browse)
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+    ("moment", "number", "code"),
+    [
+        ("Getting ready", signal.SIGINT, 130),
+        ("  worker", signal.SIGTERM, 143),
+        ("^3. ", signal.SIGTERM, 143),
+        ("^3. ", signal.SIGHUP, 129),
+    ],
 )
-def test_a_signal_in_the_middle_stops_everything(program, tmp_path, number, code):
+def test_a_signal_in_the_middle_stops_everything(program, tmp_path, moment, number, code):
     demo = program(*DEMO, "--once", TMPDIR=str(tmp_path))
-    demo.read_until("^3. ")
+    demo.read_until(moment)
 
     demo.signal(number)
     demo.signal(number)  # an impatient user: the second must not interrupt the stopping
 
     assert demo.finish() == code, demo.output
+    assert "Traceback" not in demo.output
     assert demo.processes() == []
     assert list(tmp_path.iterdir()) == []
 
@@ -80,7 +91,7 @@ def test_a_signal_in_the_middle_stops_everything(program, tmp_path, number, code
 def test_nothing_outlives_a_killed_demo(program, tmp_path, eventually):
     demo = program(*DEMO, "--once", TMPDIR=str(tmp_path))
     demo.read_until("^3. ")
-    assert len(demo.processes()) >= 7  # itself, Valkey, the web server, the worker with four children
+    assert len(demo.processes()) >= 8  # itself, Valkey, the web server, a worker, its four children
 
     demo.signal(signal.SIGKILL)
 
@@ -92,7 +103,10 @@ def test_a_failure_is_told_in_a_line_with_the_logs(program, tmp_path):
     # No Celery worker can start: the demo must say so, not hang.
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "sitecustomize.py").write_text(
-        "import sys\nif 'worker' in sys.orig_argv: sys.exit('no worker today')\n"
+        "import os, sys\n"
+        "if 'worker' in sys.orig_argv:\n"
+        "    os.write(2, b'no worker today')\n"
+        "    os._exit(1)\n"
     )
     demo = program(
         *DEMO, "--once", TMPDIR=str(tmp_path), PYTHONPATH=str(tmp_path / "broken"), NO_COLOR="1"
@@ -106,3 +120,26 @@ def test_a_failure_is_told_in_a_line_with_the_logs(program, tmp_path):
     assert folder is not None
     assert (Path(folder[1]) / "worker.log").exists()
     assert demo.processes() == []
+
+
+@pytest.mark.parametrize(
+    ("terminal", "environment", "coloured"),
+    [
+        (True, {"TERM": "xterm"}, True),
+        (True, {"TERM": "xterm", "NO_COLOR": "1"}, False),
+        (True, {"TERM": "dumb"}, False),
+        (True, {}, False),
+        (False, {"TERM": "xterm"}, False),
+    ],
+)
+def test_colours_only_where_they_are_wanted(monkeypatch, capsys, terminal, environment, coloured):
+    for name in ("TERM", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+    console = Console()
+    console.heading("heading")
+    console.proof("proof")
+    console.problem("problem")
+    assert ("\033[" in capsys.readouterr().out) is coloured

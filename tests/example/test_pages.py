@@ -23,7 +23,9 @@ def services(tmp_path_factory):
         running.env["DJANGO_SUPERUSER_PASSWORD"] = PASSWORD
         manage(running, "migrate")
         manage(running, "add_sample_data")
-        manage(running, "createsuperuser", "--no-input", "--username=ann", "--email=ann@example.com")
+        manage(
+            running, "createsuperuser", "--no-input", "--username=ann", "--email=ann@example.com"
+        )
         running.start_web()
         yield running
 

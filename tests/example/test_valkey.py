@@ -95,5 +95,5 @@ def test_a_process_that_ends_too_soon_says_why(tmp_path):
     command = [sys.executable, "-c", "import sys; sys.exit('out of paper')"]
     process = Process("printer", command, tmp_path / "log").start()
     process.wait()
-    with pytest.raises(ProcessError, match="printer has ended(?s:.*)out of paper"):
+    with pytest.raises(ProcessError, match=r"printer has ended(?s:.*)out of paper"):
         process.check()
