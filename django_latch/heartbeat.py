@@ -13,14 +13,14 @@ import weakref
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from django_latch import native
 from django_latch.core.calls import Call, StoreError
 from django_latch.core.timing import now
 
 if TYPE_CHECKING:
-    from django_latch.lease import Lease
+    from django_latch.hold import Hold
     from django_latch.store.base import Store
 
 logger = logging.getLogger("django_latch")
@@ -60,14 +60,14 @@ class Heartbeat:
         self._mutex = native.allocate_lock()
         self._bell = native.allocate_lock()
         self._bell.acquire()
-        self._leases: dict[str, weakref.ref[Lease]] = {}
+        self._leases: dict[str, weakref.ref[Hold]] = {}
         self._debts: list[_Debt] = []
         self._running = False
         self._next = float("inf")
         self._added = 0
         self.generation += 1
 
-    def add(self, lease: Lease) -> None:
+    def add(self, lease: Hold) -> None:
         """Look after a lease from now on."""
         with self._mutex:
             self._leases[lease.token] = weakref.ref(lease)
@@ -116,7 +116,7 @@ class Heartbeat:
             if pause > 0:
                 self._bell.acquire(True, pause)
 
-    def _alive(self) -> list[Lease]:
+    def _alive(self) -> list[Hold]:
         return [lease for ref in list(self._leases.values()) if (lease := ref()) is not None]
 
     def beat(self) -> None:
@@ -125,17 +125,12 @@ class Heartbeat:
             time = now()
             leases = [lease for lease in self._alive() if lease.due - lease.interval / 4 <= time]
             debts = [debt for debt in self._debts if debt.due <= time]
-        work: dict[int, list[Lease]] = defaultdict(list)
-        for lease in leases:
-            if lease.held_here:  # notices by itself what has run out
-                work[id(lease.store)].append(lease)
-        for group in work.values():
-            for start in range(0, len(group), BATCH):
-                self._renew(group[start : start + BATCH])
-        for debt in debts:
-            self._pay(debt)
+        for group in _by_store([lease for lease in leases if lease.held_here]):
+            self._renew(group)
+        for due in _by_store(debts):
+            self._pay(due)
 
-    def _renew(self, leases: Sequence[Lease]) -> None:
+    def _renew(self, leases: Sequence[Hold]) -> None:
         sent = now()
         # Shorter than the interval, so that one lost answer never costs a lease.
         patience = sent + min(max(0.8 * min(lease.interval for lease in leases), 0.1), 5.0)
@@ -147,27 +142,50 @@ class Heartbeat:
         for lease, outcome in zip(leases, outcomes, strict=True):
             lease.heard(outcome, sent)
 
-    def _pay(self, debt: _Debt) -> None:
-        (outcome,) = _batch(debt.store, [debt.call], 2.0)
+    def _pay(self, debts: Sequence[_Debt]) -> None:
+        outcomes = _batch(debts[0].store, [debt.call for debt in debts], 2.0)
+        paid = {
+            id(debt)
+            for debt, outcome in zip(debts, outcomes, strict=True)
+            if not isinstance(outcome, StoreError) or now() > debt.until
+        }
         with self._mutex:
-            if not isinstance(outcome, StoreError) or now() > debt.until:
-                self._debts = [other for other in self._debts if other is not debt]
-            debt.due = now() + 1.0
+            for debt in debts:
+                debt.due = now() + 1.0
+            self._debts = [debt for debt in self._debts if id(debt) not in paid]
 
     def close(self) -> None:
         """At exit: release what is held and pay what is owed, within a small budget."""
-        work: dict[int, tuple[Store, list[Call[Any]]]] = {}
-        for lease in self._alive():
-            if lease.held_here:
-                work.setdefault(id(lease.store), (lease.store, []))[1].append(lease.farewell())
-        for debt in self._debts:
-            work.setdefault(id(debt.store), (debt.store, []))[1].append(debt.call)
+        debts = [
+            _Debt(lease.store, lease.farewell(), 0, 0) for lease in self._alive() if lease.held_here
+        ]
+        debts += self._debts
         self.reset()
-        for store, calls in work.values():
-            for start in range(0, len(calls), BATCH):
-                for outcome in _batch(store, calls[start : start + BATCH], EXIT_BUDGET):
-                    if isinstance(outcome, Exception):
-                        logger.warning("a lock could not be released at exit: %s", outcome)
+        for group in _by_store(debts):
+            for outcome in _batch(group[0].store, [debt.call for debt in group], EXIT_BUDGET):
+                if isinstance(outcome, Exception):
+                    logger.warning("a lock could not be released at exit: %s", outcome)
+
+
+class _Stored(Protocol):
+    @property
+    def store(self) -> Store:
+        """Where it lives."""
+
+
+S = TypeVar("S", bound=_Stored)
+
+
+def _by_store(items: Sequence[S]) -> list[list[S]]:
+    """Groups of one store each, small enough for one round trip."""
+    groups: dict[int, list[S]] = defaultdict(list)
+    for item in items:
+        groups[id(item.store)].append(item)
+    return [
+        group[start : start + BATCH]
+        for group in groups.values()
+        for start in range(0, len(group), BATCH)
+    ]
 
 
 def _batch(store: Store, calls: list[Call[Any]], patience: float) -> list[Any]:

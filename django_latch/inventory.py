@@ -85,7 +85,7 @@ class LockInfo:
 def count(*, using: str | None = None) -> int:
     """How many locks the index lists. One round trip."""
     at = store(using)
-    return int(_command(at, "ZCARD", at.index_key))
+    return int(_command(at, "ZCARD", at.layout.index))
 
 
 def page(
@@ -159,7 +159,7 @@ def clear(
 
 
 def _names(at: RedisStore, command: str, first: int, last: int) -> list[str]:
-    return [replies.text(raw) for raw in _command(at, command, at.index_key, first, last)]
+    return [replies.text(raw) for raw in _command(at, command, at.layout.index, first, last)]
 
 
 def _read(at: RedisStore, names: Iterable[str]) -> list[LockInfo]:

@@ -31,6 +31,7 @@ class Park(Generic[T_co]):
     """A call to be sent when a message arrives on the wake list, or at `until`, a slice's end."""
 
     call: Call[T_co]
+    token: str = field(repr=False)
     wake: str
     until: float
 

@@ -75,7 +75,13 @@ def ended(ask: Ask, reply: replies.Ended, waited: float) -> LatchNotAcquired:
     facts = {"name": ask.name, "reason": reply.reason, "waited": round(waited, 3)}
     if reply.reason == "finished":
         return JobFinished(f"{ask.name!r}: this job has finished already", facts)
-    return LatchNotAcquired(f"{ask.name!r}: this request was cleared by an operator", facts)
+    if reply.reason == "revoked":
+        return LatchNotAcquired(f"{ask.name!r}: this request was cleared by an operator", facts)
+    return LatchNotAcquired(
+        f"{ask.name!r}: the token has served an acquisition already ({reply.reason}); "
+        "take a fresh one for each",
+        facts,
+    )
 
 
 def unavailable(name: str, error: StoreError, waited: float = 0.0) -> LatchError:

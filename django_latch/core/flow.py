@@ -23,6 +23,9 @@ from django_latch.core.verbs import Ask, Caller
 
 T = TypeVar("T")
 
+#: Endings after which a caller does not start again: cleared by an operator, or nothing to do.
+FINAL: Final = ("revoked", "finished")
+
 #: How often a caller starts again with a new token before it gives up.
 RESTARTS: Final = 4
 
@@ -105,7 +108,7 @@ def _until_granted(ask: Ask, standing: _Standing) -> Flow[Grant]:
                 raise errors.busy(ask, held)
             case replies.Full(held):
                 raise errors.full(ask, held)
-            case replies.Ended(reason="revoked" | "finished"):
+            case replies.Ended(reason) if standing.caller.own or reason in FINAL:
                 raise errors.ended(ask, reply, standing.waited())
         standing.start_again()
         place = None
@@ -123,10 +126,10 @@ def _request(
     step: Call[Any] | Park[Any] = call
     if place is not None and standing.until is not None:
         end = min(now() + ask.slice, standing.until)
-        if place.held.left >= 0:
-            # Whoever is first takes over when the holder's lease passes, if it comes to that.
+        if place.ahead == 0 and place.held.left >= 0:
+            # The first takes over when the holder's lease passes, if it comes to that.
             end = min(end, now() + place.held.left / 1000 + 0.002)
-        step = Park(call, standing.caller.wake, end)
+        step = Park(call, standing.caller.token, standing.caller.wake, end)
     sent = now()
     try:
         return (yield step), sent

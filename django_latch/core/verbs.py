@@ -47,6 +47,7 @@ class Caller:
     token: str = field(repr=False)
     job: str = ""  # must not be remembered as finished
     wake: str = ""  # id of the wake list; it must be known before the first queueing
+    own: bool = False  # the user's token: it serves one acquisition, and is never exchanged
 
 
 def request(

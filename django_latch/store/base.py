@@ -10,8 +10,24 @@ from django_latch.core.calls import Call, Park
 T = TypeVar("T")
 
 
+class AsyncStore(Protocol):
+    """A lock store for the tasks of one event loop; see Store."""
+
+    def wake_id(self) -> str:
+        """The wake list for an acquisition."""
+
+    async def call(self, call: Call[T]) -> T:
+        """Run a script."""
+
+    async def park(self, park: Park[T]) -> T:
+        """Wait for a wake message or the end of the slice, then run the script."""
+
+
 class Store(Protocol):
-    """A lock store. Every method raises StoreError, or LatchCorrupt for a key of a wrong type."""
+    """A lock store. Calls raise StoreError, or LatchCorrupt for a key of a wrong type."""
+
+    def wake_id(self) -> str:
+        """The wake list for an acquisition."""
 
     def call(self, call: Call[T]) -> T:
         """Run a script."""
@@ -19,8 +35,11 @@ class Store(Protocol):
     def park(self, park: Park[T]) -> T:
         """Wait for a wake message or the end of the slice, then run the script."""
 
-    def batch(self, calls: Sequence[Call[Any]]) -> list[Any]:
-        """Run several in one round trip; an entry that failed is its error.
+    def pipeline(self, calls: Sequence[Call[Any]]) -> list[Any]:
+        """Run several in one round trip; an entry that failed is its error."""
 
-        On a connection of its own: this is how the heartbeat renews.
-        """
+    def batch(self, calls: Sequence[Call[Any]]) -> list[Any]:
+        """The same on a connection of its own: this is how the heartbeat renews."""
+
+    def twin(self) -> AsyncStore:
+        """The async store of the running event loop."""

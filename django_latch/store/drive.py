@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from django_latch.core.calls import Call
 from django_latch.core.flow import Flow
-from django_latch.store.base import Store
+from django_latch.store.base import AsyncStore, Store
 
 T = TypeVar("T")
 
@@ -18,6 +18,21 @@ def sync(flow: Flow[T], store: Store) -> T:
         while True:
             try:
                 reply = store.call(step) if isinstance(step, Call) else store.park(step)
+            except BaseException as error:  # noqa: BLE001  the flow raises it again
+                step = flow.throw(error)
+            else:
+                step = flow.send(reply)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+async def run(flow: Flow[T], store: AsyncStore) -> T:
+    """The same in an event loop."""
+    try:
+        step = next(flow)
+        while True:
+            try:
+                reply = await (store.call(step) if isinstance(step, Call) else store.park(step))
             except BaseException as error:  # noqa: BLE001  the flow raises it again
                 step = flow.throw(error)
             else:

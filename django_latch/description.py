@@ -1,0 +1,123 @@
+"""A lock's description: what a latch is made with, checked, and what it asks the store for."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from django_latch.arguments import PERMITS, WAITERS, Seconds, check_owner, count, duration, within
+from django_latch.conf import Settings
+from django_latch.core import verbs
+from django_latch.core.names import check_name
+from django_latch.core.owner import Owner
+from django_latch.core.templates import Template
+from django_latch.core.timing import SHORTEST
+from django_latch.exceptions import LatchValueError
+from django_latch.heartbeat import heartbeat as heartbeats
+from django_latch.namespace import qualified, tenant
+
+
+class Description:
+    """What a latch is made with. Immutable; see `Latch` for the parameters."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        ttl: Seconds | None = None,
+        timeout: Seconds | None = None,
+        limit: int = 1,
+        on_conflict: Literal["raise", "skip"] = "raise",
+        skip_value: Any = None,
+        heartbeat: bool = True,
+        max_hold: Seconds | None = None,
+        max_waiters: int | None = None,
+        owner: str | Owner | None = None,
+        meta: Mapping[str, Any] | None = None,
+        release_on: Literal["exit", "commit"] = "exit",
+        using: str | None = None,
+    ) -> None:
+        # A name with fields is for a decorator; anything else fails in check_name.
+        self.template = Template(name) if isinstance(name, str) and "{" in name else None
+        self.name = name if self.template else check_name(name)
+        self.ttl = duration("ttl", ttl, SHORTEST)
+        self.timeout = duration("timeout", timeout, 0)
+        self.limit = count("limit", limit, 1, PERMITS)
+        if on_conflict not in ("raise", "skip"):
+            raise LatchValueError(f"on_conflict must be 'raise' or 'skip', not {on_conflict!r:.80}")
+        self.on_conflict = on_conflict
+        self.skip_value = skip_value
+        self.heartbeat = bool(heartbeat)
+        self.max_hold = duration("max_hold", max_hold, SHORTEST)
+        self.max_waiters = (
+            None if max_waiters is None else count("max_waiters", max_waiters, 0, WAITERS)
+        )
+        check_owner(owner, meta)
+        self.owner = owner
+        self.meta = meta
+        if release_on not in ("exit", "commit"):
+            raise LatchValueError(f"release_on must be 'exit' or 'commit', not {release_on!r:.80}")
+        self.release_on = release_on
+        self.using = using
+        self._exact = False
+        self._entries: list[tuple[tuple[int, int], Any, Any]] = []
+        self._asked: tuple[tuple[Settings, int], verbs.Ask] | None = None
+
+    @classmethod
+    def exact(cls, name: str, **options: Any) -> Self:
+        """A latch on a name as the store has it: the NAMESPACE setting is not applied (again)."""
+        made = cls(name, **options)
+        made._exact = True
+        return made
+
+    def replace(self, **changes: Any) -> Self:
+        """The same latch with some arguments changed; `name` is one of them."""
+        names = inspect.signature(type(self)).parameters
+        made = type(self)(**{**{name: getattr(self, name) for name in names}, **changes})
+        made._exact = self._exact
+        return made
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+    # What is asked for
+
+    def _name(self) -> str:
+        name = check_name(self.name) if self.template else self.name
+        return name if self._exact else qualified(name, tenant())
+
+    def _ask(self, settings: Settings) -> verbs.Ask:
+        """What is asked for; made once for as long as nothing that it depends on changes."""
+        valid = (settings, heartbeats.generation)
+        if self._asked is not None and self._asked[0] == valid:
+            return self._asked[1]
+        ttl = within("ttl", self.ttl, settings.ttl, settings.max_ttl)
+        ask = verbs.Ask(
+            name=self._name(),
+            ttl=ttl if self.max_hold is None else min(ttl, self.max_hold),
+            owner=self._record().to_json() if self.owner or self.meta else _here(os.getpid()),
+            timeout=within("timeout", self.timeout, settings.timeout, settings.max_timeout),
+            limit=self.limit,
+            slice=settings.slice,
+            claim=settings.claim,
+            max_waiters=settings.max_waiters if self.max_waiters is None else self.max_waiters,
+            max_timeout=settings.max_timeout,
+        )
+        if self._exact or settings.namespace is None:
+            self._asked = valid, ask
+        return ask
+
+    def _record(self) -> Owner:
+        """Who acquires: made at each acquisition, for a latch may be older than its process."""
+        if isinstance(self.owner, Owner):
+            return self.owner
+        return Owner.here(label=self.owner or "", meta=self.meta)
+
+
+@functools.cache
+def _here(pid: int) -> str:
+    """The owner record of a process that says nothing more."""
+    return Owner.here().to_json()

@@ -1,0 +1,101 @@
+"""The lock store for asyncio: one per event loop, with the same scripts and replies.
+
+A loop has two connections, however many tasks use it: the line, on which calls of all tasks
+travel in shared pipelines, and, while any task waits, one that is blocked on the loop's wake
+list. A task that is cancelled leaves its reply to the line, which reads and drops it, so no
+reply is ever read by somebody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from django_latch.core.calls import Call, Park
+from django_latch.core.timing import now
+from django_latch.core.tokens import new_token
+from django_latch.store import wire
+from django_latch.store.aconnections import maker
+from django_latch.store.errors import is_wrong_type, store_error
+from django_latch.store.exchange import Exchange, WrongType, corrupt
+from django_latch.store.line import Line
+from django_latch.store.wakes import Wakes
+
+if TYPE_CHECKING:
+    from redis.asyncio.connection import AbstractConnection
+
+T = TypeVar("T")
+
+
+class AsyncRedisStore:
+    """Runs the scripts for the tasks of one event loop.
+
+    Parameters:
+        make: makes an unconnected connection.
+        exchange: packs calls and reads replies.
+    """
+
+    def __init__(self, make: Callable[[], AbstractConnection], exchange: Exchange) -> None:
+        self.exchange = exchange
+        self._line = Line(make)
+        self._wake = new_token()[:16]
+        self._wakes = Wakes(make, exchange.layout.wake_list(self._wake))
+
+    def wake_id(self) -> str:
+        """The wake list of this loop; a message on it names the token it is for."""
+        return self._wake
+
+    async def call(self, call: Call[T]) -> T:
+        """Run a script."""
+        (reply,) = await self._line.send([self.exchange.packed(call)], call.until)
+        if self.exchange.unknown([reply]):
+            (reply,) = await self._line.send([self.exchange.packed(call, "EVAL")], call.until)
+        try:
+            return self.exchange.outcome(call, reply)
+        except WrongType as error:
+            asking = self.exchange.corrupt(call.name)
+            command = next(asking)
+            try:
+                while True:
+                    command = asking.send(await self.command(*command))
+            except StopIteration as found:
+                raise found.value from error
+
+    async def park(self, park: Park[T]) -> T:
+        """Wait for a wake message for this token, or until the slice ends; then run the call."""
+        await self._wakes.wait(park.token, max(park.until - now(), 0.0))
+        return await self.call(park.call)
+
+    async def command(self, *args: str | int) -> Any:
+        """Run one plain command that only reads, or that may be run twice."""
+        (reply,) = await self._line.send([wire.command(len(args), wire.pack(args))], None)
+        if not isinstance(reply, Exception):
+            return reply
+        if is_wrong_type(reply):
+            raise corrupt(str(args[1]), "holds something else") from reply
+        raise store_error(reply, sent=True) from reply
+
+
+class AsyncStores:
+    """The async twins of one sync store, one per event loop."""
+
+    def __init__(
+        self, connection_class: type[Any], kwargs: dict[str, Any], exchange: Exchange
+    ) -> None:
+        self._connection_class = connection_class
+        self._kwargs = kwargs
+        self._exchange = exchange
+        self._stores: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRedisStore] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def of_running_loop(self) -> AsyncRedisStore:
+        """The store of the running loop; made at its first use there."""
+        loop = asyncio.get_running_loop()
+        store = self._stores.get(loop)
+        if store is None:
+            make = maker(self._connection_class, self._kwargs)
+            store = self._stores[loop] = AsyncRedisStore(make, self._exchange)
+        return store

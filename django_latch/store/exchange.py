@@ -1,0 +1,120 @@
+"""What sync and async stores share: how a call is packed, and what its reply means."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any, Final, TypeVar
+
+import redis.exceptions as redis_errors
+
+from django_latch.conf import Settings, conf
+from django_latch.core.calls import Call
+from django_latch.core.replies import BadReply, text
+from django_latch.core.timing import milliseconds
+from django_latch.exceptions import LatchCorrupt
+from django_latch.store import wire
+from django_latch.store.errors import is_wrong_type, store_error
+from django_latch.store.layout import Layout
+from django_latch.store.scripts import KEYS, script
+
+T = TypeVar("T")
+
+#: Seconds for connecting and for one command, where the alias sets none.
+TIMEOUT: Final = 5.0
+
+#: How many packed heads of calls are kept ready.
+HEADS: Final = 1024
+
+EVENT_LEVELS: Final = {"none": 0, "problems": 1, "all": 2}
+
+#: Commands to run, whose replies are sent back.
+Asking = Generator[tuple[str | int, ...], Any, T]
+
+
+class WrongType(Exception):
+    """A call met a key of ours that holds something else."""
+
+
+class Exchange:
+    """Packs calls and reads replies.
+
+    Parameters:
+        layout: the keys.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self._heads: tuple[Settings | None, dict[Any, tuple[int, bytes]]] = (None, {})
+
+    def packed(self, call: Call[Any], verb: str = "EVALSHA") -> bytes:
+        """A script call for the wire; `verb` EVAL sends the script's text."""
+        settings = conf.load()
+        valid, heads = self._heads
+        if valid is not settings or len(heads) > HEADS:
+            heads = {}
+            self._heads = settings, heads
+        known = (call.verb, call.name, call.args, verb)
+        head = heads.get(known)
+        if head is None:
+            head = heads[known] = self._head(call, verb, settings)
+        return wire.command(head[0] + len(call.own), head[1], wire.pack(call.own))
+
+    def _head(self, call: Call[Any], verb: str, settings: Settings) -> tuple[int, bytes]:
+        """The arguments that are the same from call to call, and how many they are."""
+        code = script(call.verb)
+        args = (
+            verb,
+            code.sha if verb == "EVALSHA" else code.text,
+            len(KEYS),
+            *self.layout.keys(call.name),
+            milliseconds(settings.grace),
+            EVENT_LEVELS[settings.events],
+            settings.events_max,
+            call.name,
+            milliseconds(settings.live),
+            *call.args,
+        )
+        return len(args), wire.pack(args)
+
+    @staticmethod
+    def unknown(replies: Sequence[object]) -> list[int]:
+        """Which replies say that the server does not know the script."""
+        return [
+            i for i, reply in enumerate(replies) if isinstance(reply, redis_errors.NoScriptError)
+        ]
+
+    @staticmethod
+    def outcome(call: Call[T], reply: object) -> T:
+        """What the reply means.
+
+        Raises:
+            StoreError: nothing usable.
+            WrongType: ask `corrupt` which key it is.
+        """
+        if isinstance(reply, Exception):
+            if is_wrong_type(reply):
+                raise WrongType(call.name) from reply
+            raise store_error(reply, sent=True) from reply
+        try:
+            return call.parse(reply)
+        except BadReply as error:
+            raise store_error(error, sent=True) from error
+
+    def corrupt(self, name: str) -> Asking[LatchCorrupt]:
+        """Find the key that is not what it should be."""
+        for kind, key in zip(KEYS, self.layout.keys(name), strict=True):
+            expected = self.layout.type_of(kind)
+            found = text((yield "TYPE", key))
+            if found not in ("none", expected):
+                return corrupt(key, f"is a {found} where a {expected} belongs", name=name)
+        records = self.layout.keys(name)[KEYS.index("R")]
+        return corrupt(records, "holds a record that cannot be read", name=name)
+
+
+def corrupt(key: str, problem: str, *, name: str = "") -> LatchCorrupt:
+    """The error for a key that holds something else."""
+    return LatchCorrupt(
+        f"the key {key!r} {problem}; `manage.py latch_clear --stale` repairs it",
+        name=name,
+        reason="corrupt",
+    )

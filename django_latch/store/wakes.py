@@ -1,0 +1,92 @@
+"""The wake messages of an event loop: one blocked connection for all its waiting tasks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import redis.exceptions as redis_errors
+
+from django_latch.core.replies import text
+from django_latch.store import wire
+from django_latch.store.errors import store_error
+from django_latch.store.line import read
+
+if TYPE_CHECKING:
+    from redis.asyncio.connection import AbstractConnection
+
+#: Seconds of one BLPOP. While nobody waits it is not sent again.
+BLOCK: Final = 2
+
+#: Seconds before a broken connection is tried again; meanwhile the slices' own polls serve.
+PAUSE: Final = 0.2
+
+#: Most messages kept for tasks that are just polling.
+EARLY: Final = 10_000
+
+
+class Wakes:
+    """Hands each message to the task that waits with the token it names.
+
+    Parameters:
+        make: makes an unconnected connection.
+        wake_list: the key.
+    """
+
+    def __init__(self, make: Callable[[], AbstractConnection], wake_list: str) -> None:
+        self._make = make
+        self._command = wire.command(3, wire.pack(("BLPOP", wake_list, BLOCK)))
+        self._expected: dict[str, asyncio.Future[None]] = {}
+        self._early: dict[str, None] = {}
+        self._wanted = asyncio.Event()
+        self._listener: asyncio.Task[None] | None = None
+
+    async def wait(self, token: str, seconds: float) -> None:
+        """Return when a message for `token` arrives, or after so many seconds."""
+        if token in self._early:  # it came while the caller was polling
+            del self._early[token]
+            return
+        woken = self._expected[token] = asyncio.get_running_loop().create_future()
+        self._wanted.set()
+        if self._listener is None or self._listener.done():
+            self._listener = asyncio.create_task(self._listen(), name="django_latch-wakes")
+        try:
+            await asyncio.wait([woken], timeout=seconds)
+        finally:
+            del self._expected[token]
+            woken.cancel()
+
+    async def _listen(self) -> None:
+        """Until the loop ends, which cancels its tasks: only then can the connection be closed."""
+        connection = self._make()
+        connection.socket_timeout = BLOCK + (connection.socket_timeout or BLOCK)
+        try:
+            while True:
+                if not self._expected:
+                    self._wanted.clear()
+                    await self._wanted.wait()
+                try:
+                    await connection.connect()
+                    await connection.send_packed_command(self._command)
+                    self._deliver(await read(connection))
+                except (redis_errors.RedisError, OSError):
+                    # A message is only a hint: each task asks for itself at its slice's end.
+                    await connection.disconnect(nowait=True)
+                    await asyncio.sleep(PAUSE)
+        finally:
+            await connection.disconnect(nowait=True)
+
+    def _deliver(self, reply: object) -> None:
+        if reply is None:
+            return
+        if not isinstance(reply, list):  # an error, such as a key of a wrong type
+            raise redis_errors.ConnectionError(str(store_error(Exception(str(reply)), sent=True)))
+        token = text(reply[1])
+        woken = self._expected.get(token)
+        if woken is None:
+            self._early[token] = None
+            while len(self._early) > EARLY:
+                del self._early[next(iter(self._early))]
+        elif not woken.done():
+            woken.set_result(None)
