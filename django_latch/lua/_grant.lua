@@ -8,8 +8,8 @@ local known = 0  -- the ticket that keeps the caller's place
 local function grant(fence, ...)
   local r = { token = token, state = 'held', fence = fence, exp = NOW + lease, lease = lease, claim = claim,
     limit = limit, ticket = known, since = NOW, hold = hold > 0 and NOW + hold or 0, wake = wake, owner = owner }
-  put(r, ...)
   event(2, 'acquired', r, 'waited', known > 0 and math.max(NOW - math.floor(known / 1000), 0) or 0)
+  put(r, ...)
   return r
 end
 
@@ -22,9 +22,11 @@ end
 -- Nobody holds, nobody waits, and this token was never seen: most calls end here.
 local seen = call('HMGET', R, token, '@')
 if not seen[1] and not seen[2] and ARGV[17] == '0' and job == '' and call('EXISTS', Q) == 0 then
-  local r = grant(stamp(), '@', token)
-  call('ZADD', INDEX, r.exp, NAME)
+  local fence = stamp()
+  need = lease
+  call('ZADD', INDEX, NOW + lease, NAME)  -- before the grant, which must not be if this fails
   keep(INDEX, WEEK)
+  local r = grant(fence, '@', token)
   keep(R, GRACE)
   return granted(r)
 end

@@ -19,7 +19,7 @@ end
 if list == token and r and r.state == 'held' and NOW <= r.exp and NOW >= r.hold and call('EXISTS', Q) == 0 then
   call('HDEL', R, '@')
   bury(r, reason, resent)
-  note_end()
   rest()
+  note_end()
   return ended(reason, r)
 end

@@ -9,8 +9,8 @@ local function bury(r, reason, resent)
   if resent then low, high, most = RESENT, '+inf', RESENT_TOMBS end
   r.held = r.state == 'held' and math.max(math.min(NOW, r.exp) - r.since, 0) or 0
   local tomb = 'ended|' .. reason .. format('|%.0f|%.0f|%.0f', r.fence or 0, r.ticket or 0, r.held)
-  call('HSET', R, r.token, tomb)
   call('ZADD', P, low + NOW + GRACE, r.token)
+  call('HSET', R, r.token, tomb)
   buried = true
   if call('ZCARD', P) < 2 * TOMBS then return end
   local count = call('ZCOUNT', P, low, high)
@@ -22,7 +22,6 @@ end
 
 -- After nobody was seen to hold or wait: the tombs alone decide how long the keys live.
 local function rest()
-  call('ZREM', INDEX, NAME)
   local ttl = call('PTTL', R)
   if ttl < 0 or ttl > 2 * GRACE then
     ttl = 1
@@ -34,4 +33,5 @@ local function rest()
   ttl = math.max(ttl, buried and GRACE or 0)
   call('PEXPIRE', R, ttl)
   call('PEXPIRE', P, ttl)
+  call('ZREM', INDEX, NAME)
 end

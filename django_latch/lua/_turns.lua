@@ -5,7 +5,10 @@ local function wake_list(r) return string.gsub(STAMP, 'stamp$', 'W:') .. r.wake 
 -- End what has expired: holds for good; offers and silent waiters (never the caller) keep their ticket.
 -- `mine` is what look() said of the caller, `list` whom it found holding. Returns what the caller has now.
 local function sweep(me, mine, list)
-  waiting = call('EXISTS', Q) == 1
+  -- A key of a wrong type fails here, before anything is written.
+  for _, key in ipairs({ INDEX, V, P }) do call('ZCARD', key) end
+  if LEVEL > 0 then call('XLEN', EVENTS) end
+  waiting = call('ZCARD', Q) > 0
   local ended = {}
   for token in string.gmatch(list, '%S+') do
     local r = token == me and mine or token ~= me and get(token)

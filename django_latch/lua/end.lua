@@ -4,6 +4,7 @@
 --          10 job to remember as finished or ''  11 for how long ms  12 note (who cleared it, and why)
 -- RETURNS  ended reason held-for fence
 numbers(11, 11)
+if job ~= '' then call('ZCARD', L) end  -- fails here, if ever
 if r or reason == 'abandoned' then call('ZREM', P, '') end  -- a first write that passes when memory is full
 r = sweep(token, r, list)
 if r and r.state == 'ended' and r.reason ~= 'lapsed' then

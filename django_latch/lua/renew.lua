@@ -19,7 +19,7 @@ r.lease = math.max(r.lease, lease)
 r.exp = math.max(math.min(r.exp, NOW + r.lease), NOW + lease)  -- min: the server's clock was set back
 if owner ~= '' then r.owner = owner end
 put(r)
-call('ZADD', INDEX, 'GT', r.exp, NAME)
-keep(INDEX, WEEK)
 keep(R, GRACE)
+redis.pcall('ZADD', INDEX, 'GT', r.exp, NAME)  -- a broken list must not end a lease
+keep(INDEX, WEEK)
 return reply('ok', format('%.0f', r.fence), r.exp - NOW, NOW, call('ZCARD', Q))

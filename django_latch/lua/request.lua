@@ -1,5 +1,5 @@
 -- Acquire and poll in one: ask for the lock with a token of one's own. Safe to run any number of times.
--- PARTS    _common _write _stamp _grant _read _tombs _ends _turns _books
+-- PARTS    _common _write _stamp _grant _read _tombs _ends _turns _queue _books
 -- ARGV     6 lease ms  7 limit  8 wait (1 queue up, 0 one try)  9 claim ms  10 min hold ms
 --          11 max waiters  12 longest wait ms  13 owner  14 wake list id
 --          15 job that must not run again or ''  16 token  17 ticket of an earlier answer or 0
@@ -14,25 +14,15 @@ local function answer(word, ...)
   return reply(word, ...) .. '\n' .. held
 end
 
--- A dead waiter at the head should not cost a whole claim: the head of the queue may name an offer,
--- at least 20 ms old and with its wake message unread, that then ends as if it had lapsed.
-local function standby()
-  local silent = numbers(18, 18)[18]
-  if silent == 0 or call('ZRANGE', Q, 0, 0)[1] ~= token then return end
-  for _, h in ipairs(holders) do
-    if h.fence == silent and h.state == 'offered' and NOW - h.since >= 20 and call('LPOS', wake_list(h), h.token) then
-      return finish(h, 'lapsed')
-    end
-  end
-end
-
 local ticket = numbers(17, 17)[17]
 local mine = parse(token, seen[1])
-if mine then call('ZREM', P, '') end  -- a first write that passes when memory is full
+-- A first write that passes when memory is full; a tomb past its time goes for good.
+if seen[1] then call('ZREM', P, mine and '' or token) end
+local finished = job ~= '' and tonumber(call('ZSCORE', L, job) or 0) > NOW
 local was_queued = mine and mine.state == 'queued'
 mine = sweep(token, mine, seen[2] or '')
 local gone = mine and mine.state == 'ended' and mine.reason ~= 'lapsed' and mine
-if not mine and job ~= '' and call('ZSCORE', L, job) then gone = { reason = 'finished', fence = 0 } end
+if not mine and finished then gone = { reason = 'finished', fence = 0 } end
 if gone then
   settle(token)
   close_books()
@@ -45,17 +35,7 @@ if known == 0 and ticket > 0 then
   if ticket >= US - longest * 1000 and ticket <= newest then known = ticket end
 end
 
-local function enqueue()
-  waiting, touched = true, true
-  mine = { token = token, state = 'queued', fence = 0, exp = NOW + LIVE, lease = lease, claim = claim,
-    limit = limit, ticket = known, since = NOW, hold = 0, wake = wake, owner = owner }
-  call('ZREM', P, token)  -- no tomb any more
-  call('ZADD', Q, format('%.0f', known), token)
-  call('ZADD', V, NOW + LIVE, token)
-  put(mine)
-end
-
-if wait == 1 and known > 0 and not (mine and (mine.state == 'held' or mine.state == 'offered')) then enqueue() end
+if wait == 1 and known > 0 and not (mine and (mine.state == 'held' or mine.state == 'offered')) then mine = enqueue() end
 if was_queued then standby() end
 settle(token)
 if mine then mine = get(token) end
@@ -70,7 +50,7 @@ elseif not mine and wait == 1 then
     return answer('full')
   end
   known = stamp()
-  enqueue()
+  mine = enqueue()
   event(1, 'queued', { owner = owner })
 end
 if mine and mine.state == 'held' then

@@ -13,4 +13,5 @@ call('ZREM', P, '')  -- a first write that passes when memory is full
 r.exp = math.min(r.exp, NOW + ms)
 put(r)
 keep(R, GRACE)
+if list == token then redis.pcall('ZADD', INDEX, r.exp, NAME) end
 return reply('ok', format('%.0f', r.fence), r.exp - NOW, NOW, call('ZCARD', Q))
