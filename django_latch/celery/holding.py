@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from django_latch.celery.header import RUN
 from django_latch.core.tokens import fingerprint, new_token
-from django_latch.exceptions import LatchError, LatchNotAcquired, LatchUnavailable
 from django_latch.current import as_current
+from django_latch.exceptions import LatchError, LatchNotAcquired, LatchUnavailable
 from django_latch.locks import Latch, Lease
 
 if TYPE_CHECKING:

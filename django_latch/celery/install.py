@@ -82,9 +82,7 @@ def on_class(flight: SingleFlight, owner: Any, name: str) -> None:
     owner.__new__ = __new__
 
 
-def checked(
-    flight: SingleFlight, function: Callable[..., Any], *, bound: bool | None
-) -> Guarded:
+def checked(flight: SingleFlight, function: Callable[..., Any], *, bound: bool | None) -> Guarded:
     """The guard for `function`, if it can have one.
 
     Parameters:

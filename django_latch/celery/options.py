@@ -99,7 +99,11 @@ class SingleFlight:
             if option != "on_conflict":
                 _check_word(option, getattr(self, option))
         _check_word("on_conflict", self.policy)
-        if isinstance(self.max_waits, bool) or not isinstance(self.max_waits, int) or self.max_waits < 0:
+        if (
+            isinstance(self.max_waits, bool)
+            or not isinstance(self.max_waits, int)
+            or self.max_waits < 0
+        ):
             raise LatchValueError(
                 f"single_flight: max_waits must be a whole number from 0, not {self.max_waits!r:.80}"
             )

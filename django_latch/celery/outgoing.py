@@ -85,7 +85,9 @@ def header_for(
     carried = read(headers, task_id)
     if carried and any(run.job.task_id == task_id and run.holding.held for run in current.runs()):
         carried = replace(carried, waits=0)  # a retry by a run that had its turn
-    if carried and (carried.off or (carried.key and not _retries_with_others(task, task_id, args, kwargs))):
+    if carried and (
+        carried.off or (carried.key and not _retries_with_others(task, task_id, args, kwargs))
+    ):
         return carried
     keys = guarded.keys(task)
     if not keys.accepts(args, kwargs):

@@ -1,22 +1,23 @@
 """In a prefork worker's main process: tell the lock store when a child has died.
 
 A child that is killed cannot give its lock back, and its lease may have a long way to go. Its
-parent knows of the death within milliseconds. It shortens the lease, and only on proof of death: a
-child that may be alive would go on without its lock until its next heartbeat.
+parent shortens the lease, and only on proof of death: a child that may be alive would go on without
+its lock until its next heartbeat. Celery's own signals are no proof (a hard time limit is announced
+before the child is stopped), not always sent, and up to 5 seconds late; so the parent also looks
+for itself.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import signal
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
-from celery.exceptions import TimeLimitExceeded
-from celery.signals import task_failure, task_received, task_retry, task_revoked
+from celery import bootsteps
+from celery.signals import task_failure, task_received, task_retry, task_revoked, worker_init
+from celery.worker.state import active_requests
 
 from django_latch.celery.guarded import guarded_of
 from django_latch.celery.header import HEADER, RUN, read
@@ -31,16 +32,49 @@ from django_latch.store.connections import store
 
 logger = logging.getLogger("django_latch")
 
-#: Seconds the lock of a dead run stays taken. A hard time limit is announced before the child is
-#: stopped, first with SIGTERM and 0.1 s later with SIGKILL.
-GRACE: Final = 1.0
+#: Seconds between two looks at the children.
+INTERVAL: Final = 0.5
+#: Seconds the lock of a dead run stays taken from then on.
+GRACE: Final = 0.5
+#: Seconds a run is remembered after Celery has done with it: it may be about to be killed.
+LINGER: Final = 2.0
 #: Seconds the worker's main process waits for the lock store, at most.
 PATIENCE: Final = 0.5
 
-#: Requests of guarded tasks that this process received, and the process they belong to: a child
-#: inherits the set, but none of the requests.
-_received: WeakSet[Any] = WeakSet()
-_pid = os.getpid()
+
+@dataclass(eq=False)
+class _Run:
+    """A run in a child process."""
+
+    key: str
+    token: str = field(repr=False)
+    pid: int
+    started: int | None
+    request: ref[Any]
+    until: float | None = None
+
+    def is_dead(self) -> bool:
+        """Whether its process is gone for certain."""
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        started = process_started(self.pid)
+        # 0: a zombie, not reaped yet. Another start: the pid has been used again.
+        return started == 0 or (bool(self.started) and started not in (None, self.started))
+
+    def is_over(self) -> bool:
+        """Whether Celery has done with it, and some time has passed since."""
+        if self.request() in active_requests:
+            return False
+        if self.until is None:
+            self.until = now() + LINGER
+        return now() > self.until
+
+
+#: Requests received and not yet seen in a child, and runs in children.
+_waiting: WeakSet[Any] = WeakSet()
+_running: list[_Run] = []
 
 
 @task_received.connect(dispatch_uid="django_latch.celery", weak=False)
@@ -51,8 +85,7 @@ def received(sender: Any, request: Any, **_: Any) -> None:
         sender: the worker's consumer.
         request: the worker's side of the request; what is put into its dict reaches the child.
     """
-    global _pid
-    if type(sender.pool).__module__ != "celery.concurrency.prefork":
+    if not _is_prefork(sender):
         return  # the runs are in this very process, and die with it
     guarded = guarded_of(request.task)
     if guarded is None:
@@ -63,58 +96,69 @@ def received(sender: Any, request: Any, **_: Any) -> None:
         if carried is not None:
             facts[HEADER] = carried.to_header()
     facts[RUN] = new_token()
-    if _pid != os.getpid():
-        _received.clear()
-        _pid = os.getpid()
-    _received.add(request)
+    _waiting.add(request)
 
 
 @task_failure.connect(dispatch_uid="django_latch.celery", weak=False)
-def failed(task_id: str, exception: BaseException, **_: Any) -> None:
-    """A run failed: because its child is gone, or will be killed for its hard time limit."""
-    certain = isinstance(exception, TimeLimitExceeded)
-    _shorten(task_id, _any_process if certain else _is_gone)
-
-
 @task_retry.connect(dispatch_uid="django_latch.celery", weak=False)
-def retried(request: Any, **_: Any) -> None:
-    """A run is retried, perhaps by this process because its child is gone."""
-    _shorten(request.id, _is_gone)
-
-
 @task_revoked.connect(dispatch_uid="django_latch.celery", weak=False)
-def revoked(request: Any, terminated: bool, signum: Any, **_: Any) -> None:
-    """A run was revoked; SIGKILL has been sent by now, any other signal leaves it a choice."""
-    certain = terminated and signum == signal.SIGKILL
-    _shorten(request.id, _any_process if certain else _is_gone)
+def look(**_: Any) -> None:
+    """Look at all children, and shorten the leases of runs whose process is dead."""
+    for request in list(_waiting):
+        if request.worker_pid:
+            _waiting.discard(request)
+            carried = read(request.request_dict, request.id)
+            if carried and carried.key:
+                pid, token = request.worker_pid, request.request_dict[RUN]
+                _running.append(_Run(carried.key, token, pid, process_started(pid), ref(request)))
+    for run in list(_running):
+        dead = run.is_dead()
+        if dead:
+            _shorten(run)
+        if dead or run.is_over():
+            _running.remove(run)
 
 
-def _any_process(pid: int) -> bool:
-    return True
-
-
-def _is_gone(pid: int) -> bool:
+def _shorten(run: _Run) -> None:
+    call = verbs.shorten(run.key, run.token, None, GRACE)
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return process_started(pid) == 0  # a zombie
+        store().call(replace(call, until=now() + PATIENCE))
+    except (StoreError, LatchError) as error:
+        logger.warning("%s: dead, but its lease goes on to its end: %s", run, error)
 
 
-def _shorten(task_id: str, dead: Callable[[int], bool]) -> None:
-    """Shorten the leases of the runs of `task_id` whose process is `dead`."""
-    if _pid != os.getpid():
-        return  # a child's own signals
-    for request in list(_received):
-        pid = request.worker_pid
-        if request.id != task_id or not pid or not dead(pid):
-            continue
-        _received.discard(request)
-        carried, token = read(request.request_dict, task_id), request.request_dict[RUN]
-        if carried is None or carried.key is None:
-            continue
-        call = verbs.shorten(carried.key, token, None, GRACE)
-        try:
-            store().call(replace(call, until=now() + PATIENCE))
-        except (StoreError, LatchError) as error:
-            logger.warning("the lock %s of a dead run stays until its lease ends: %s", carried.key, error)
+def _is_prefork(consumer: Any) -> bool:
+    return type(consumer.pool).__module__ == "celery.concurrency.prefork"
+
+
+class Watch(bootsteps.StartStopStep):  # type: ignore[misc]
+    """Looks at the children as long as the consumer runs."""
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+    timer: Any = None
+
+    def start(self, parent: Any) -> None:
+        """Begin to look; `parent` is the consumer."""
+        if _is_prefork(parent):
+            self.timer = parent.timer.call_repeatedly(INTERVAL, look)
+
+    def stop(self, parent: Any) -> None:
+        """Look no longer."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+
+@worker_init.connect(dispatch_uid="django_latch.celery", weak=False)
+def watch(sender: Any, **_: Any) -> None:
+    """Add the watch to a worker that is about to be set up."""
+    sender.app.steps["consumer"].add(Watch)
+
+
+def _forget() -> None:
+    """In a child: nothing here is its own."""
+    _waiting.clear()
+    _running.clear()
+
+
+os.register_at_fork(after_in_child=_forget)

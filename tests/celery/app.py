@@ -32,7 +32,9 @@ app.config_from_object("tests.celery.celeryconfig")
 
 
 def marks() -> redis.Redis:
-    return redis.Redis.from_url(servers.url(MARKS), decode_responses=True)
+    return redis.Redis.from_url(
+        servers.url(MARKS), decode_responses=True, socket_timeout=PATIENCE + 5
+    )
 
 
 def mark(label: str, what: str, **more: Any) -> None:
@@ -45,6 +47,26 @@ def gate(label: str) -> None:
     """Wait until the test lets one go on."""
     if marks().blpop([f"gate:{label}"], timeout=PATIENCE) is None:
         raise TimeoutError(f"nobody opened the gate of {label}")
+
+
+def own_queue(task: Task) -> str:
+    """The queue this message came from."""
+    return str(task.request.delivery_info["routing_key"])
+
+
+def tell_run(task: Task, label: str, **more: Any) -> None:
+    """Mark a run of a task, with what may have been inherited."""
+    lease = current_lease()
+    request = task.request
+    mark(
+        label,
+        "run",
+        id=request.id,
+        retries=request.retries,
+        lock=lease and lease.name,
+        waits=(request.headers or {}).get("django_latch", {}).get("waits", 0),
+        **more,
+    )
 
 
 def work(task: Task | None, label: str) -> str:
@@ -116,6 +138,29 @@ def slow(self: Task, label: str) -> str:
     return work(self, label)
 
 
+@shared_task(bind=True)
+@single_flight(key="slow:{label}", ttl=60)
+def slow_under(self: Task, label: str) -> str:
+    return work(self, label)
+
+
+@shared_task(bind=True, single_flight=SingleFlight(key="slow:{label}", ttl=60))
+def slow_option(self: Task, label: str) -> str:
+    return work(self, label)
+
+
+@single_flight(key="tidies:{label}", ttl=60)
+@shared_task(bind=True)
+def tidies(self: Task, label: str) -> None:
+    mark(label, "start")
+    try:
+        gate(label)
+    finally:
+        mark(label, "tidying")
+        gate(label)
+        mark(label, "tidied")
+
+
 @single_flight(key="short:{label}", ttl=1.5)
 @shared_task(bind=True)
 def short(self: Task, label: str) -> str:
@@ -151,11 +196,36 @@ def leaves(self: Task, label: str, how: str) -> str:
     return "done"
 
 
+def try_again(task: Task, label: str, times: int) -> int:
+    tell_run(task, label)
+    if task.request.retries < times:
+        raise task.retry(countdown=0)
+    return task.request.retries
+
+
 @single_flight(key="again:{label}", ttl=60)
 @shared_task(bind=True, max_retries=None)
 def again(self: Task, label: str, times: int) -> int:
-    mark(label, "run", retries=self.request.retries, id=self.request.id)
-    if self.request.retries < times:
+    return try_again(self, label, times)
+
+
+@shared_task(bind=True, max_retries=None)
+@single_flight(key="again:{label}", ttl=60)
+def again_under(self: Task, label: str, times: int) -> int:
+    return try_again(self, label, times)
+
+
+@shared_task(bind=True, max_retries=None, single_flight=SingleFlight(key="again:{label}", ttl=60))
+def again_option(self: Task, label: str, times: int) -> int:
+    return try_again(self, label, times)
+
+
+@single_flight(key="lets_go:{label}", ttl=60, on_conflict="retry")
+@shared_task(bind=True)
+def lets_go(self: Task, label: str) -> int:
+    tell_run(self, label)
+    if self.request.retries == 0:
+        gate(label)
         raise self.retry(countdown=0)
     return self.request.retries
 
@@ -163,8 +233,7 @@ def again(self: Task, label: str, times: int) -> int:
 @single_flight(key="move:{label}:{step}", ttl=60)
 @shared_task(bind=True)
 def moves(self: Task, label: str, step: int) -> str:
-    lease = current_lease()
-    mark(label, "run", lock=lease and lease.name)
+    tell_run(self, label)
     if step == 1:
         raise self.retry(args=(label, 2), kwargs={}, countdown=0)
     return "moved"
@@ -173,7 +242,7 @@ def moves(self: Task, label: str, step: int) -> str:
 @single_flight(key="auto:{label}", ttl=60)
 @shared_task(bind=True, autoretry_for=(ValueError,), max_retries=3, default_retry_delay=0)
 def auto(self: Task, label: str) -> int:
-    mark(label, "run", retries=self.request.retries)
+    tell_run(self, label)
     if self.request.retries < 3:
         raise ValueError("again")
     return self.request.retries
@@ -182,9 +251,9 @@ def auto(self: Task, label: str) -> int:
 @single_flight(key="replaced:{label}", ttl=60)
 @shared_task(bind=True)
 def replaced(self: Task, label: str, level: int) -> str:
-    mark(label, "run", level=level)
+    tell_run(self, label, level=level)
     if level:
-        raise self.replace(replaced.s(label, level - 1))
+        raise self.replace(replaced.s(label, level - 1).set(queue=own_queue(self)))
     return "replaced"
 
 
@@ -192,7 +261,8 @@ def replaced(self: Task, label: str, level: int) -> str:
 @shared_task(bind=True)
 def parent(self: Task, label: str) -> str:
     mark(label, "parent", headers=self.request.headers)
-    hold.apply_async((f"{label}-child",), headers=self.request.headers)
+    child = (f"{label}-child",)
+    hold.apply_async(child, headers=self.request.headers, queue=own_queue(self))
     return f"{label}-link"
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, Queue
@@ -72,13 +72,15 @@ class Worker:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.output.append(line)
-            self._lines.put(line)
+        with self.process.stdout as output:
+            for line in output:
+                self.output.append(line)
+                self._lines.put(line)
 
     def wait_for(self, text: str, patience: float = PATIENCE) -> str:
         """The next line of output with `text` in it."""
@@ -99,12 +101,15 @@ class Worker:
     def stop(self) -> None:
         """Shut down: idle workers end at once, whatever still runs is killed."""
         if self.process.poll() is not None:
+            self._reader.join()
             return
         self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(3)
         except subprocess.TimeoutExpired:
             self.kill()
+        finally:
+            self._reader.join()
 
 
 @contextmanager
@@ -155,6 +160,16 @@ class Label:
         self._redis.close()
 
 
+def until(condition: Callable[[], Any], patience: float = PATIENCE) -> Any:
+    """Ask again and again, for what sends no event; the first true answer."""
+    deadline = time.monotonic() + patience
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"not within {patience:g} s"
+        time.sleep(0.01)
+    return answer
+
+
 def result(of: AsyncResult, patience: float = PATIENCE) -> Any:
     """The result of a call, or its exception raised."""
-    return of.get(timeout=patience, interval=0.02)
+    until(of.ready, patience)
+    return of.get()
