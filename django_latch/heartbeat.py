@@ -60,7 +60,8 @@ class Heartbeat:
         self._mutex = native.allocate_lock()
         self._bell = native.allocate_lock()
         self._bell.acquire()
-        self._leases: dict[str, weakref.ref[Hold]] = {}
+        # By id, not by token: who asks again with a token of their own has two leases of it.
+        self._leases: dict[int, weakref.ref[Hold]] = {}
         self._debts: list[_Debt] = []
         self._running = False
         self._next = float("inf")
@@ -70,13 +71,13 @@ class Heartbeat:
     def add(self, lease: Hold) -> None:
         """Look after a lease from now on."""
         with self._mutex:
-            self._leases[lease.token] = weakref.ref(lease)
+            self._leases[id(lease)] = weakref.ref(lease)
             self._added += 1
             self._expect(lease.due)
 
-    def drop(self, token: str) -> None:
+    def drop(self, lease: Hold) -> None:
         """Look after it no longer. Takes no lock: a destructor may run anywhere, also in here."""
-        self._leases.pop(token, None)
+        self._leases.pop(id(lease), None)
 
     def owe(self, store: Store, call: Call[Any], seconds: float) -> None:
         """Send `call` as soon as the store answers again, for at most `seconds`."""
@@ -143,7 +144,7 @@ class Heartbeat:
             lease.heard(outcome, sent)
 
     def _pay(self, debts: Sequence[_Debt]) -> None:
-        outcomes = _batch(debts[0].store, [debt.call for debt in debts], 2.0)
+        outcomes = _batch(debts[0].store, [debt.call for debt in debts], now() + 2.0)
         paid = {
             id(debt)
             for debt, outcome in zip(debts, outcomes, strict=True)
@@ -161,8 +162,9 @@ class Heartbeat:
         ]
         debts += self._debts
         self.reset()
+        until = now() + EXIT_BUDGET
         for group in _by_store(debts):
-            for outcome in _batch(group[0].store, [debt.call for debt in group], EXIT_BUDGET):
+            for outcome in _batch(group[0].store, [debt.call for debt in group], until):
                 if isinstance(outcome, Exception):
                     logger.warning("a lock could not be released at exit: %s", outcome)
 
@@ -188,9 +190,8 @@ def _by_store(items: Sequence[S]) -> list[list[S]]:
     ]
 
 
-def _batch(store: Store, calls: list[Call[Any]], patience: float) -> list[Any]:
-    """Run calls with a time-out; no answer is an outcome."""
-    until = now() + patience
+def _batch(store: Store, calls: list[Call[Any]], until: float) -> list[Any]:
+    """Run calls until then; no answer is an outcome."""
     timed = [replace(call, until=until) for call in calls]
     try:
         return store.batch(timed)

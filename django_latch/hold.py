@@ -110,7 +110,7 @@ class Hold:
             and self._reason is None
             and self._generation == heartbeat.generation
         ):
-            heartbeat.drop(self.token)
+            heartbeat.drop(self)
             if now() < self._deadline and not self._owed:
                 warnings.warn(f"unreleased {self!r}; use `with`", ResourceWarning, 2, source=self)
 
@@ -170,14 +170,14 @@ class Hold:
     def _stop(self, ended: str) -> None:
         with self._mutex:
             self._ended = ended
-        heartbeat.drop(self.token)
+        heartbeat.drop(self)
 
     def _lose(self, reason: str) -> None:
         with self._mutex:
             if self._reason is not None or self._ended is not None:
                 return  # said already; or an answer that met the running release
             self._reason = reason
-        heartbeat.drop(self.token)
+        heartbeat.drop(self)
         logger.warning("the lease on %r (%s) was lost: %s", self.name, self.fingerprint, reason)
         self.tell(signals.lock_lost, reason=reason)
 
