@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from django_latch.core import errors, replies, verbs
 from django_latch.core.calls import Call, Park, StoreError
-from django_latch.core.timing import deadline, now
+from django_latch.core.timing import deadline, milliseconds, now
 from django_latch.core.tokens import new_token
 from django_latch.core.verbs import Ask, Caller
 
@@ -151,12 +151,14 @@ def _told(
     """A grant the caller can be told, or None where its time has passed on the way."""
     token, fence = standing.caller.token, granted.fence
     end = deadline(sent, granted.left)
-    if end - now() < ask.ttl * 2 / 3:
-        # The answer is old, for its request stood behind a BLPOP or this process was away.
+    if granted.left < milliseconds(ask.ttl) or end - now() < ask.ttl * 2 / 3:
+        # Granted to an earlier request of this token; or the answer is old, for its request stood
+        # behind a BLPOP or this process was away.
         standing.unanswered, sent = True, now()
         renewed = yield verbs.renew(ask.name, token, fence, ask.ttl)
-        if isinstance(renewed, replies.Renewed):
-            end = deadline(sent, renewed.left)
+        if not isinstance(renewed, replies.Renewed):
+            return None
+        end = deadline(sent, renewed.left)
     if end > now():
         return Grant(token, fence, end, standing.waited(), granted.stale)
     yield verbs.end(ask.name, token, "abandoned", resent=True)
