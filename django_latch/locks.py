@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -24,7 +24,12 @@ from django_latch.core.tokens import check_token, new_token
 from django_latch.current import as_current, current_lease
 from django_latch.decorated import locked
 from django_latch.description import Description
-from django_latch.exceptions import LatchNotAcquired, LatchNotHeld, LatchValueError
+from django_latch.exceptions import (
+    LatchCorrupt,
+    LatchNotAcquired,
+    LatchNotHeld,
+    LatchValueError,
+)
 from django_latch.heartbeat import heartbeat as heartbeats
 from django_latch.lease import Lease
 from django_latch.store import drive
@@ -34,6 +39,8 @@ if TYPE_CHECKING:
     from django_latch.store.base import AsyncStore, Store
 
 __all__ = ["JobFinished", "Latch", "Lease", "as_current", "current_lease", "latch"]
+
+logger = logging.getLogger("django_latch")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -134,10 +141,11 @@ class Latch(Description):
             raise
         lease = self._lease(store, ask.name, grant, ask.ttl)
         lease.tell(signals.lock_acquired, waited=grant.waited, ttl=ask.ttl)
-        for name in grant.stale:
-            # Another acquire will see to it where this fails.
-            with suppress(StoreError):
-                yield verbs.trim(name)
+        try:
+            yield from _settle(grant.stale)
+        except BaseException:
+            lease.release_soon()
+            raise
         return lease
 
     def try_acquire(self) -> Lease | None:
@@ -266,6 +274,17 @@ class Latch(Description):
 
 
 latch = Latch
+
+
+def _settle(names: Iterable[str]) -> flow.Flow[None]:
+    """Settle other locks whose leases have passed; what fails is left to another acquire."""
+    for name in names:
+        try:
+            yield verbs.trim(name)
+        except StoreError:
+            return
+        except LatchCorrupt as error:  # of that lock: this one is granted
+            logger.error("%s", error)
 
 
 def _place() -> tuple[int, int]:

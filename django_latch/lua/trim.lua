@@ -7,8 +7,14 @@ if call('EXISTS', R) == 0 then
   if call('ZREM', INDEX, NAME) == 1 then event(1, 'expired', {}) end
   return { 0, 0 }
 end
-sweep('', false, call('HGET', R, '@') or '')
-settle('')
-touched = true
-close_books()
+local sound, problem = pcall(function()
+  sweep('', false, call('HGET', R, '@') or '')
+  settle('')
+  touched = true
+  close_books()
+end)
+if not sound then
+  call('ZREM', INDEX, NAME)  -- or every acquire would meet it again; latch_clear finds its keys
+  error(problem)
+end
 return { #holders, waiting and call('ZCARD', Q) or 0 }
