@@ -51,6 +51,12 @@ def _make(alias: str) -> RedisStore:
             f"its BACKEND to 'django_redis.cache.RedisCache', or name another alias in "
             f"DJANGO_LATCH['CACHE_ALIAS']"
         ) from error
+    except ValueError:
+        # Not shown, nor chained: what stands in the wrong place may be a part of the password.
+        raise ImproperlyConfigured(
+            f"the LOCATION of the cache alias {alias!r} is not a valid redis://, rediss:// or "
+            f"unix:// URL; characters such as # / ? @ in a password must be percent-encoded"
+        ) from None
     return RedisStore(pool, prefix(alias))
 
 
