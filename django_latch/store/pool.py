@@ -11,7 +11,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 if TYPE_CHECKING:
     from redis.connection import AbstractConnection
@@ -39,24 +39,30 @@ class Connections:
         for _ in range(self._most):
             self._permits.put(None)
 
-    def borrow(self) -> AbstractConnection:
+    def borrow(self, patience: float) -> AbstractConnection:
         """A connection, perhaps not yet connected; give it back by `back` or `drop`.
 
+        Parameters:
+            patience: seconds to wait for one, if that is less than the pool's own.
+
         Raises:
-            redis.exceptions.ConnectionError: none became free in time.
+            redis.exceptions.TimeoutError: none became free in time.
         """
         if self._pid != os.getpid():  # a forked child must not speak on its parent's sockets
             self._reset()
         try:
-            self._permits.get(timeout=self._timeout)
+            self._permits.get(timeout=min(patience, self._timeout))
         except Empty:
-            raise RedisConnectionError(
-                f"no connection became free in {self._timeout:g} s; {self._most} are lent"
-            ) from None
+            raise RedisTimeoutError(f"no connection became free; {self._most} are lent") from None
         try:
             return self._idle.pop()
         except IndexError:
+            pass
+        try:
             return self._make()
+        except BaseException:
+            self._permits.put(None)
+            raise
 
     def back(self, connection: AbstractConnection) -> None:
         """Return a connection that has nothing under way."""
@@ -65,7 +71,9 @@ class Connections:
 
     def drop(self, connection: AbstractConnection) -> None:
         """Return a broken one: closed, and the idle ones with it, for they are no better."""
-        for old in [connection, *self._idle]:
-            old.disconnect()
-        self._idle.clear()
-        self._permits.put(None)
+        connection.disconnect()
+        try:
+            while True:  # one by one: what another thread has just taken is its own
+                self._idle.pop().disconnect()
+        except IndexError:
+            self._permits.put(None)

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: Seconds that the answer to a waiter's last request is awaited for.
+LAST: Final = 1.0
+
+#: redis-py's attributes for connecting and for each answer.
+CONNECT_TIMEOUTS: Final = ("socket_connect_timeout", "socket_timeout")
+
 #: Most connections of a process for script calls, however many the alias allows.
 CONNECTIONS: Final = 100
 
@@ -71,7 +77,7 @@ class RedisStore:
 
     def call(self, call: Call[T]) -> T:
         """Run a script on a connection of the pool."""
-        (reply,) = self._borrowed(lambda connection: self._send(connection, [call]))
+        (reply,) = self._borrowed(lambda connection: self._send(connection, [call]), call.until)
         return self._outcome(call, reply)
 
     def pipeline(self, calls: Sequence[Call[Any]]) -> list[Any]:
@@ -85,7 +91,10 @@ class RedisStore:
             self._beat = os.getpid(), self._connection()
         connection = self._beat[1]
         replies = _guarded(
-            connection, lambda: self._send(connection, calls), drop=connection.disconnect
+            connection,
+            lambda: self._send(connection, calls),
+            drop=connection.disconnect,
+            until=calls[0].until,
         )
         return self._outcomes(calls, replies)
 
@@ -114,13 +123,15 @@ class RedisStore:
             replies[at] = _read(connection)
         return replies
 
-    @staticmethod
-    def _await(connection: AbstractConnection, until: float | None) -> None:
+    def _await(self, connection: AbstractConnection, until: float | None) -> None:
         """Wait for an answer no longer than the caller's time allows."""
-        if until is not None and not connection.can_read(timeout=max(until - now(), 0.001)):
-            raise StoreError(
-                "no answer in the time given", reason="spent", unanswered=True, again=False
-            )
+        if until is not None and not connection.can_read(timeout=self._patience(until)):
+            raise redis_errors.TimeoutError("no answer in time")
+
+    def _patience(self, until: float | None) -> float:
+        """Seconds to wait for an answer."""
+        most: float = self._kwargs["socket_timeout"]
+        return most if until is None else min(max(until - now(), 0.001), most)
 
     def _outcome(self, call: Call[T], reply: object) -> T:
         try:
@@ -153,6 +164,8 @@ class RedisStore:
         BLPOP is late, and stands here only for clients that vanish.
         """
         connection, call = self._waiter(), park.call
+        # The last answer is awaited: a permit may be in it.
+        end = max(call.until or 0, park.until + LAST)
         wake_list = self.layout.wake_list(park.wake)
 
         def wait() -> object:
@@ -160,11 +173,9 @@ class RedisStore:
             blocking = wire.pack(("BLPOP", wake_list, f"{left + TIMEOUT:.3f}"))
             connection.send_packed_command([wire.command(3, blocking), self.exchange.packed(call)])
             if not connection.can_read(timeout=left):
-                # End our own BLPOP. A list, not CLIENT UNBLOCK: it needs no further right.
-                self.command("LPUSH", wake_list, "")
-                self.command("PEXPIRE", wake_list, milliseconds(TIMEOUT))
+                self._nudge(wake_list, end)
             # The BLPOP's own answer says nothing we need, not even an error (-UNBLOCKED).
-            self._await(connection, call.until and max(call.until, now() + 1))
+            self._await(connection, end)
             _read(connection)
             reply = _read(connection)
             if self.exchange.unknown([reply]):
@@ -172,9 +183,23 @@ class RedisStore:
                 reply = _read(connection)
             return reply
 
-        reply = _guarded(connection, wait, drop=connection.disconnect)
+        reply = _guarded(connection, wait, drop=connection.disconnect, until=end)
         self._waiters.append((os.getpid(), connection))
         return self._outcome(call, reply)
+
+    def _nudge(self, wake_list: str, until: float) -> None:
+        """End our own BLPOP. By a message, not CLIENT UNBLOCK: it needs no further right."""
+        push = wire.command(3, wire.pack(("LPUSH", wake_list, "")))
+        # In one piece, so that the list never stays without an end.
+        expire = wire.command(3, wire.pack(("PEXPIRE", wake_list, milliseconds(TIMEOUT))))
+
+        def send(connection: AbstractConnection) -> None:
+            connection.send_packed_command([push + expire])
+            self._await(connection, until)
+            _read(connection)
+            _read(connection)
+
+        self._borrowed(send, until)
 
     def _waiter(self) -> AbstractConnection:
         while self._waiters:
@@ -189,34 +214,71 @@ class RedisStore:
         connection: AbstractConnection = self._connection_class(**self._kwargs)
         return connection
 
-    def _borrowed(self, use: Callable[[AbstractConnection], T]) -> T:
+    def _borrowed(self, use: Callable[[AbstractConnection], T], until: float | None = None) -> T:
         """What `use` returns; the connection is lent for that long."""
         try:
-            connection = self._pool.borrow()
-        except redis_errors.ConnectionError as error:
-            raise store_error(error, sent=False) from error
+            connection = self._pool.borrow(self._patience(until))
+        except redis_errors.TimeoutError as error:
+            raise _told_apart(error, False, until) from error
         result = _guarded(
-            connection, lambda: use(connection), drop=lambda: self._pool.drop(connection)
+            connection,
+            lambda: use(connection),
+            drop=lambda: self._pool.drop(connection),
+            until=until,
         )
         self._pool.back(connection)
         return result
 
 
-def _guarded(connection: AbstractConnection, use: Callable[[], T], drop: Callable[[], None]) -> T:
+def _guarded(
+    connection: AbstractConnection,
+    use: Callable[[], T],
+    drop: Callable[[], None],
+    until: float | None = None,
+) -> T:
     """Connect and use a connection; drop it on any error.
 
     After a cancel or time-out the answer is still under way: it would be read by the next user.
     """
     sent = False
     try:
-        connection.connect()
+        _connect(connection, until)
         sent = True
         return use()
     except BaseException as error:
         drop()
         if isinstance(error, (redis_errors.RedisError, OSError)):
-            raise store_error(error, sent=sent) from error
+            raise _told_apart(error, sent, until) from error
         raise
+
+
+def _connect(connection: AbstractConnection, until: float | None) -> None:
+    """Connect within the caller's time, where that is shorter than the alias's time-outs.
+
+    The socket keeps the shorter ones until it breaks. That is harmless: a call that meets them is
+    sent again on another.
+    """
+    if until is None:
+        connection.connect()
+        return
+    usual = {name: getattr(connection, name, None) for name in CONNECT_TIMEOUTS}
+    left = max(until - now(), 0.001)
+    try:
+        for name, most in usual.items():
+            setattr(connection, name, min(most or left, left))
+        connection.connect()
+    finally:
+        for name, most in usual.items():
+            setattr(connection, name, most)
+
+
+def _told_apart(error: Exception, sent: bool, until: float | None) -> StoreError:
+    """An outage, or only the end of the caller's time."""
+    if isinstance(error, (redis_errors.TimeoutError, TimeoutError)) and until and now() >= until:
+        return StoreError(
+            "no answer in the time given", reason="spent", unanswered=sent, again=False
+        )
+    return store_error(error, sent=sent)
 
 
 def _read(connection: AbstractConnection) -> object:
