@@ -50,10 +50,7 @@ def nightly_statements(day: str | None = None) -> int:
 def render_invoice(invoice_id: int) -> str:
     """Write the PDF of an invoice."""
     invoice = Invoice.objects.select_related("customer").get(pk=invoice_id)
-    old = invoice.pdf.name
     invoice.pdf.save(f"{invoice.number}.pdf", ContentFile(documents.invoice_pdf(invoice)))
-    if old:
-        invoice.pdf.storage.delete(old)
     return str(invoice.pdf.name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 from pathlib import Path
@@ -108,9 +109,8 @@ def test_a_failure_is_told_in_a_line_with_the_logs(program, tmp_path):
         "    os.write(2, b'no worker today')\n"
         "    os._exit(1)\n"
     )
-    demo = program(
-        *DEMO, "--once", TMPDIR=str(tmp_path), PYTHONPATH=str(tmp_path / "broken"), NO_COLOR="1"
-    )
+    path = os.pathsep.join([str(tmp_path / "broken"), os.environ.get("PYTHONPATH", "")])
+    demo = program(*DEMO, "--once", TMPDIR=str(tmp_path), PYTHONPATH=path)
 
     assert demo.finish() == 1
     assert "worker has ended" in demo.output
