@@ -114,7 +114,7 @@ class Scenario:
         self.findings.ran_again = self.watch.finished(again).fence == fence > holder.fence
         self.watch.free(self.third)
         self.console.fact("next call", f"runs; its fence is higher: {fence} > {holder.fence}")
-        self.console.proof("nobody has to clean up: a dead worker's lock ends by itself")
+        self.console.proof("nobody has to clean up: a dead worker's lock ends within its TTL")
 
     def event_stream(self, names: list[str]) -> None:
         self.console.heading("6. What the locks themselves have noted, in the server's order")

@@ -57,13 +57,15 @@ def prepare(console: Console, services: Services) -> None:
 
 def stay(console: Console, services: Services) -> NoReturn:
     """Print where to look, and stay until a signal ends this."""
+    from example_project.demo.scenario import send
+    from example_project.demo.watch import Watch
     from example_project.invoicing.models import Account
-    from example_project.invoicing.tasks import import_statement
 
     password = secrets.token_urlsafe(12)
     get_user_model().objects.create_superuser(ADMIN, password=password)
     for account in Account.objects.all()[:2]:  # so that there are locks to be seen
-        import_statement.delay(account.pk)
+        send(account)
+        Watch(services).holder(account)
     site = services.web_url.rstrip("/")
     console.heading("Now look around: two imports are running, until you let the bank answer")
     console.fact("locked jobs", site + reverse("admin:django_latch_activelock_changelist"))
