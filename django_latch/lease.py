@@ -6,6 +6,8 @@ import logging
 from types import TracebackType
 from typing import Any
 
+from django.utils.asyncio import async_unsafe
+
 from django_latch import signals, transactions
 from django_latch.core import flow, verbs
 from django_latch.core.calls import Call
@@ -86,6 +88,8 @@ class Lease(Hold):
             self._ended = None
             self._lose(closed.reason)
             self._require_held()
+        if closed.offered:
+            heartbeat.nudge(self.store, self.name, closed.offered)
         self.tell(signals.lock_released, held_for=closed.held_for / 1000)
 
     def detach(self) -> str:
@@ -169,3 +173,10 @@ class Lease(Hold):
         if self.held_here:
             self._stop("released")
             self._owe(self.farewell())
+
+
+@async_unsafe(
+    "a lock that may be waited for blocks the event loop; use the async twin, or timeout=0"
+)
+def may_block() -> None:
+    """Raise SynchronousOnlyOperation inside a running event loop, as Django's ORM does."""

@@ -11,8 +11,6 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from django.utils.asyncio import async_unsafe
-
 from django_latch import signals
 from django_latch.conf import FOREVER, conf
 from django_latch.core import flow, replies, verbs
@@ -31,7 +29,7 @@ from django_latch.exceptions import (
     LatchValueError,
 )
 from django_latch.heartbeat import heartbeat as heartbeats
-from django_latch.lease import Lease
+from django_latch.lease import Lease, may_block
 from django_latch.store import drive
 
 if TYPE_CHECKING:
@@ -98,7 +96,7 @@ class Latch(Description):
         """
         ask = self._ask(conf.load())
         if ask.timeout:
-            _may_block()
+            may_block()
         store = self._store()
         return drive.sync(self._acquiring(ask, store, store, token, job, min_hold), store)
 
@@ -294,8 +292,3 @@ def _place() -> tuple[int, int]:
     except RuntimeError:
         task = None
     return threading.get_ident(), id(task) if task else 0
-
-
-@async_unsafe("django_latch waits in the thread; pass timeout=0, or call it through sync_to_async")
-def _may_block() -> None:
-    """Raise SynchronousOnlyOperation inside a running event loop, as Django's ORM does."""

@@ -24,11 +24,16 @@ class Call(Generic[T_co]):
     own: tuple[str | int, ...] = field(repr=False)
     parse: Callable[[object], T_co] = field(repr=False)
     until: float | None = None
+    others: tuple[str, ...] = ()  # further locks the call speaks of
 
 
 @dataclass(frozen=True, slots=True)
 class Park(Generic[T_co]):
-    """A call to be sent when a message arrives on the wake list, or at `until`, a slice's end."""
+    """A call to be sent when a message arrives on the wake list, or at `until`, a slice's end.
+
+    A message begins with the token it is for. A second word is the fence of an offer whose waiter
+    may be dead; it is handed on beside the reply.
+    """
 
     call: Call[T_co]
     token: str = field(repr=False)

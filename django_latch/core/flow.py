@@ -53,6 +53,7 @@ class _Standing:
     ticket: int = 0
     queued: bool = False
     unanswered: bool = False  # a request of this token may still be under way
+    silent: int = 0  # fence of an offer whose waiter may be dead
 
     def waited(self) -> float:
         return now() - self.begun
@@ -122,16 +123,21 @@ def _request(
 
     Each sending has an answer of its own, so an answer counts from the sending it answers.
     """
-    call = verbs.request(ask, standing.caller, ticket=standing.ticket, until=standing.until)
+    caller, ticket, until = standing.caller, standing.ticket, standing.until
+    call = verbs.request(ask, caller, ticket=ticket, silent=standing.silent, until=until)
     step: Call[Any] | Park[Any] = call
-    if place is not None and standing.until is not None:
-        end = min(now() + ask.slice, standing.until)
+    if place is not None and until is not None and not standing.silent:
+        end = min(now() + ask.slice, until)
         if place.ahead == 0 and place.held.left >= 0:
             # The first takes over when the holder's lease passes, if it comes to that.
             end = min(end, now() + place.held.left / 1000 + 0.002)
-        step = Park(call, standing.caller.token, standing.caller.wake, end)
+        step = Park(call, caller.token, caller.wake, end)
+    standing.silent = 0
     sent = now()
     try:
+        if isinstance(step, Park):
+            reply, standing.silent = yield step
+            return reply, sent
         return (yield step), sent
     except StoreError as error:
         standing.unanswered |= error.unanswered

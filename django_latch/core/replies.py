@@ -85,6 +85,7 @@ class Closed:
     reason: str
     held_for: int  # ms
     fence: int = 0
+    offered: int = 0  # fence of the offer made to the next waiter, if others wait behind it
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,17 @@ def request(reply: object) -> Request:
     raise BadReply("request.lua: unknown status")
 
 
+def many(reply: object) -> tuple[int, list[int]] | str:
+    """The answer of many.lua: ms left and the fences, or the name of one that is not free."""
+    at = _fields(reply, 2)
+    match at[0]:
+        case "granted":
+            return number(at[1]), [number(fence) for fence in at[2:]]
+        case "busy":
+            return at[1]
+    raise BadReply("many.lua: unknown status")
+
+
 def renew(reply: object) -> Renewed | Ended:
     """The answer of renew.lua, shorten.lua and adopt.lua."""
     at = _fields(reply, 3)
@@ -179,7 +191,7 @@ def end(reply: object) -> Closed:
     at = _fields(reply, 4)
     if at[0] != "ended":
         raise BadReply("end.lua: unknown status")
-    return Closed(at[1], number(at[2]), number(at[3]))
+    return Closed(at[1], number(at[2]), number(at[3]), number(at[4]) if at[4:] else 0)
 
 
 def listing(reply: object) -> Listing:

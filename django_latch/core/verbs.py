@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -58,6 +59,15 @@ def request(
     return Call("request", ask.name, ask.args, own, replies.request, until)
 
 
+def many(
+    ask: Ask, names: Sequence[str], tokens: Sequence[str]
+) -> Call[tuple[int, list[int]] | str]:
+    """Take several locks that are all free, or none. `ask` says all but the names."""
+    own = [part for pair in zip(names, tokens, strict=True) for part in pair]
+    shared = (milliseconds(ask.ttl), ask.limit, milliseconds(ask.claim), ask.owner)
+    return Call("many", names[0], shared, tuple(own), replies.many, others=tuple(names[1:]))
+
+
 def renew(
     name: str,
     token: str,
@@ -104,6 +114,11 @@ def end(
 def resent(call: Call[replies.Closed]) -> Call[replies.Closed]:
     """An `end` for its second sending."""
     return replace(call, args=(call.args[0], 1))
+
+
+def nudge(name: str, fence: int) -> Call[object]:
+    """Tell the second waiter if the one that was offered the lock has not read its message."""
+    return Call("nudge", name, (), (fence,), lambda reply: reply)
 
 
 def trim(name: str) -> Call[object]:

@@ -53,7 +53,8 @@ local function fits(limit)
   return #holders < limit
 end
 
--- Offer what is free to the first in the queue, and wake them.
+-- Offer what is free to the first in the queue, and wake them. `offered` is the last offer's fence.
+local offered = 0
 local function settle(me)
   while waiting do
     local head = call('ZRANGE', Q, 0, 0)[1]
@@ -67,6 +68,7 @@ local function settle(me)
       put(r)
       holders[#holders + 1], touched = r, true
       if head ~= me and r.wake ~= '' then
+        offered = r.fence
         call('LPUSH', wake_list(r), head)
         call('LTRIM', wake_list(r), 0, 999)
         call('PEXPIRE', wake_list(r), r.claim + LIVE)

@@ -2,7 +2,7 @@
 -- PARTS    _common _read _tombs _release _write _stamp _ends _turns _books
 -- ARGV     6 reason  7 resent (1: a request of this token may still be under way)  8 token  9 fence or ''
 --          10 job to remember as finished or ''  11 for how long ms  12 note (who cleared it, and why)
--- RETURNS  ended reason held-for fence
+-- RETURNS  ended reason held-for fence, and the fence of an offer made if others wait behind it
 numbers(11, 11)
 if job ~= '' then call('ZCARD', L) end  -- fails here, if ever
 if r or reason == 'abandoned' then call('ZREM', P, '') end  -- a first write that passes when memory is full
@@ -23,4 +23,6 @@ else
 end
 settle(token)
 close_books()
-return ended(reason, r)
+-- Somebody else is next should the waiter that was just woken be dead: see nudge.lua.
+local behind = offered > 0 and waiting and call('EXISTS', Q) == 1
+return ended(reason, r) .. (behind and format('\n%.0f', offered) or '')

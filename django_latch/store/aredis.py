@@ -63,10 +63,10 @@ class AsyncRedisStore:
             except StopIteration as found:
                 raise found.value from error
 
-    async def park(self, park: Park[T]) -> T:
+    async def park(self, park: Park[T]) -> tuple[T, int]:
         """Wait for a wake message for this token, or until the slice ends; then run the call."""
-        await self._wakes.wait(park.token, max(park.until - now(), 0.0))
-        return await self.call(park.call)
+        silent = await self._wakes.wait(park.token, max(park.until - now(), 0.0))
+        return await self.call(park.call), silent
 
     async def command(self, *args: str | int) -> Any:
         """Run one plain command that only reads, or that may be run twice."""

@@ -19,8 +19,8 @@ class AsyncStore(Protocol):
     async def call(self, call: Call[T]) -> T:
         """Run a script."""
 
-    async def park(self, park: Park[T]) -> T:
-        """Wait for a wake message or the end of the slice, then run the script."""
+    async def park(self, park: Park[T]) -> tuple[T, int]:
+        """Wait for a wake message or the end of the slice, then run the script; see Park."""
 
 
 class Store(Protocol):
@@ -32,8 +32,8 @@ class Store(Protocol):
     def call(self, call: Call[T]) -> T:
         """Run a script."""
 
-    def park(self, park: Park[T]) -> T:
-        """Wait for a wake message or the end of the slice, then run the script."""
+    def park(self, park: Park[T]) -> tuple[T, int]:
+        """Wait for a wake message or the end of the slice, then run the script; see Park."""
 
     def pipeline(self, calls: Sequence[Call[Any]]) -> list[Any]:
         """Run several in one round trip; an entry that failed is its error."""

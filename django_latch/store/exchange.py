@@ -15,7 +15,7 @@ from django_latch.exceptions import LatchCorrupt
 from django_latch.store import wire
 from django_latch.store.errors import is_wrong_type, store_error
 from django_latch.store.layout import Layout
-from django_latch.store.scripts import KEYS, script
+from django_latch.store.scripts import KEYS, OF_BUCKET, script
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class Exchange:
         if valid is not settings or len(heads) > HEADS:
             heads = {}
             self._heads = settings, heads
-        known = (call.verb, call.name, call.args, verb)
+        known = (call.verb, call.name, call.others, call.args, verb)
         head = heads.get(known)
         if head is None:
             head = heads[known] = self._head(call, verb, settings)
@@ -62,11 +62,14 @@ class Exchange:
     def _head(self, call: Call[Any], verb: str, settings: Settings) -> tuple[int, bytes]:
         """The arguments that are the same from call to call, and how many they are."""
         code = script(call.verb)
+        keys = self.layout.keys(call.name)
+        for other in call.others:
+            keys += self.layout.keys(other)[OF_BUCKET:]
         args = (
             verb,
             code.sha if verb == "EVALSHA" else code.text,
-            len(KEYS),
-            *self.layout.keys(call.name),
+            len(keys),
+            *keys,
             milliseconds(settings.grace),
             EVENT_LEVELS[settings.events],
             settings.events_max,
@@ -109,6 +112,13 @@ class Exchange:
                 return corrupt(key, f"is a {found} where a {expected} belongs", name=name)
         records = self.layout.keys(name)[KEYS.index("R")]
         return corrupt(records, "holds a record that cannot be read", name=name)
+
+
+def silent_fence(woken: object) -> int:
+    """The fence that a BLPOP's message names beside its token, or 0."""
+    if not isinstance(woken, (list, tuple)) or len(woken) < 2:
+        return 0
+    return int(text(woken[1]).partition(" ")[2] or 0)
 
 
 def corrupt(key: str, problem: str, *, name: str = "") -> LatchCorrupt:

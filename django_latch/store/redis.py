@@ -17,7 +17,7 @@ from django_latch.exceptions import LatchCorrupt
 from django_latch.store import wire
 from django_latch.store.aredis import AsyncStores
 from django_latch.store.errors import is_wrong_type, store_error
-from django_latch.store.exchange import TIMEOUT, Exchange, WrongType, corrupt
+from django_latch.store.exchange import TIMEOUT, Exchange, WrongType, corrupt, silent_fence
 from django_latch.store.layout import Layout
 from django_latch.store.pool import Connections
 
@@ -156,7 +156,7 @@ class RedisStore:
 
     # Waiting
 
-    def park(self, park: Park[T]) -> T:
+    def park(self, park: Park[T]) -> tuple[T, int]:
         """Wait on a connection of one's own for a wake message, or until the time is spent.
 
         The request stands behind the BLPOP in the same pipeline, so the server runs it in the
@@ -168,24 +168,23 @@ class RedisStore:
         end = max(call.until or 0, park.until + LAST)
         wake_list = self.layout.wake_list(park.wake)
 
-        def wait() -> object:
+        def wait() -> tuple[object, object]:
             left = max(park.until - now(), 0.001)
             blocking = wire.pack(("BLPOP", wake_list, f"{left + TIMEOUT:.3f}"))
             connection.send_packed_command([wire.command(3, blocking), self.exchange.packed(call)])
             if not connection.can_read(timeout=left):
                 self._nudge(wake_list, end)
-            # The BLPOP's own answer says nothing we need, not even an error (-UNBLOCKED).
             self._await(connection, end)
-            _read(connection)
+            woken = _read(connection)  # may be an error (-UNBLOCKED): the request stands behind it
             reply = _read(connection)
             if self.exchange.unknown([reply]):
                 connection.send_packed_command([self.exchange.packed(call, "EVAL")])
                 reply = _read(connection)
-            return reply
+            return woken, reply
 
-        reply = _guarded(connection, wait, drop=connection.disconnect, until=end)
+        woken, reply = _guarded(connection, wait, drop=connection.disconnect, until=end)
         self._waiters.append((os.getpid(), connection))
-        return self._outcome(call, reply)
+        return self._outcome(call, reply), silent_fence(woken)
 
     def _nudge(self, wake_list: str, until: float) -> None:
         """End our own BLPOP. By a message, not CLIENT UNBLOCK: it needs no further right."""

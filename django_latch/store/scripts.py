@@ -12,6 +12,9 @@ from typing import Final
 #: Keys every script declares, in this order: see lua/_common.lua.
 KEYS: Final = ("stamp", "index", "events", "R", "Q", "V", "P", "L")
 
+#: How many of them belong to the bucket; the rest to the lock.
+OF_BUCKET: Final = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Script:

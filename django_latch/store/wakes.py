@@ -11,6 +11,7 @@ import redis.exceptions as redis_errors
 from django_latch.core.replies import text
 from django_latch.store import wire
 from django_latch.store.errors import store_error
+from django_latch.store.exchange import silent_fence
 from django_latch.store.line import read
 
 if TYPE_CHECKING:
@@ -37,22 +38,26 @@ class Wakes:
     def __init__(self, make: Callable[[], AbstractConnection], wake_list: str) -> None:
         self._make = make
         self._command = wire.command(3, wire.pack(("BLPOP", wake_list, BLOCK)))
-        self._expected: dict[str, asyncio.Future[None]] = {}
-        self._early: dict[str, None] = {}
+        self._expected: dict[str, asyncio.Future[int]] = {}
+        self._early: dict[str, int] = {}
         self._wanted = asyncio.Event()
         self._listener: asyncio.Task[None] | None = None
 
-    async def wait(self, token: str, seconds: float) -> None:
-        """Return when a message for `token` arrives, or after so many seconds."""
+    async def wait(self, token: str, seconds: float) -> int:
+        """Wait for a message for `token`, at most so many seconds.
+
+        Returns:
+            The fence it names beside the token, else 0.
+        """
         if token in self._early:  # it came while the caller was polling
-            del self._early[token]
-            return
+            return self._early.pop(token)
         woken = self._expected[token] = asyncio.get_running_loop().create_future()
         self._wanted.set()
         if self._listener is None or self._listener.done():
             self._listener = asyncio.create_task(self._listen(), name="django_latch-wakes")
         try:
             await asyncio.wait([woken], timeout=seconds)
+            return woken.result() if woken.done() else 0
         finally:
             del self._expected[token]
             woken.cancel()
@@ -82,11 +87,11 @@ class Wakes:
             return
         if not isinstance(reply, list):  # an error, such as a key of a wrong type
             raise redis_errors.ConnectionError(str(store_error(Exception(str(reply)), sent=True)))
-        token = text(reply[1])
+        token = text(reply[1]).partition(" ")[0]
         woken = self._expected.get(token)
         if woken is None:
-            self._early[token] = None
+            self._early[token] = silent_fence(reply)
             while len(self._early) > EARLY:
                 del self._early[next(iter(self._early))]
         elif not woken.done():
-            woken.set_result(None)
+            woken.set_result(silent_fence(reply))

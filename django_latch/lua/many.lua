@@ -1,0 +1,42 @@
+-- Take several locks that are all free, or none of them. Safe to run any number of times.
+-- PARTS    _common _write _stamp
+-- KEYS     9... the five keys of each further lock
+-- ARGV     6 lease ms  7 limit  8 claim ms  9 owner, then name and token of each lock
+-- RETURNS  granted left fence... (left of the earliest) | busy name
+local n = numbers(6, 8)
+local count = (#KEYS - 3) / 5
+
+-- Speak of lock i from here on.
+local function use(i)
+  local at = 3 + 5 * (i - 1)
+  R, Q, V, P, L = KEYS[at + 1], KEYS[at + 2], KEYS[at + 3], KEYS[at + 4], KEYS[at + 5]
+  NAME = ARGV[8 + 2 * i]
+  return ARGV[9 + 2 * i]
+end
+
+local left, fences, known = n[6], {}, 0
+for i = 1, count do
+  local token = use(i)
+  local seen = call('HMGET', R, token, '@')
+  local fence, exp = string.match(seen[1] or '', '^held|(%d+)|(%d+)|')
+  if fence and seen[2] == token and NOW <= tonumber(exp) then  -- granted to an earlier copy
+    known, left = known + 1, math.min(left, exp - NOW)
+    fences[i] = fence
+  elseif seen[1] or seen[2] or call('EXISTS', Q) == 1 then
+    return reply('busy', NAME)
+  end
+end
+if known > 0 and known < count then return reply('busy', NAME) end
+if known == 0 then
+  for i = 1, count do
+    local r = { token = use(i), state = 'held', fence = stamp(), exp = NOW + n[6], lease = n[6], claim = n[8],
+      limit = n[7], ticket = 0, since = NOW, hold = 0, wake = '', owner = ARGV[9] }
+    put(r, '@', r.token)
+    call('ZADD', INDEX, r.exp, NAME)
+    keep(R, GRACE)
+    event(2, 'acquired', r, 'waited', 0)
+    fences[i] = format('%.0f', r.fence)
+  end
+  keep(INDEX, WEEK)
+end
+return reply('granted', left, unpack(fences))
