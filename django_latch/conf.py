@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
-from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from django.conf import settings
@@ -62,6 +61,12 @@ def _one_of(*words: str) -> Callable[[str, Any], str]:
     return check
 
 
+def _boolean(key: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise SettingError(key, f"must be True or False, not {value!r:.80}")
+    return value
+
+
 def _text(key: str, value: Any) -> str | None:
     if value is not None and not (isinstance(value, str) and value.isprintable()):
         raise SettingError(key, f"must be printable text, not {value!r:.80}")
@@ -82,19 +87,6 @@ def _dotted(key: str, value: Any) -> Callable[..., Any] | None:
     return target  # type: ignore[no-any-return]
 
 
-def _mapping(key: str, value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise SettingError(key, f"must be a dict, not {value!r:.80}")
-    return MappingProxyType({**_HTTP, **value})
-
-
-_HTTP: Final[Mapping[str, Any]] = {
-    "AUTHENTICATORS": (),
-    "MAX_WAIT": 25,
-    "MAX_LOCKS": 1000,
-    "MAX_WAITS": 100,
-}
-
 #: name -> (default, check). The documentation's table is compared with this.
 SETTINGS: Final[Mapping[str, tuple[Any, Callable[[str, Any], Any]]]] = {
     "CACHE_ALIAS": ("default", _text),
@@ -112,8 +104,8 @@ SETTINGS: Final[Mapping[str, tuple[Any, Callable[[str, Any], Any]]]] = {
     "GRACE": (60, _duration(1)),
     "EVENTS": ("problems", _one_of("none", "problems", "all")),
     "EVENTS_MAX": (10_000, _count(1)),
+    "DEADLOCKS": (False, _boolean),
     "TASK_URL": (None, _text),
-    "HTTP": (_HTTP, _mapping),
 }
 
 
@@ -136,8 +128,8 @@ class Settings:
     grace: float
     events: Literal["none", "problems", "all"]
     events_max: int
+    deadlocks: bool
     task_url: str | None
-    http: Mapping[str, Any] = field(repr=False)
 
 
 def check_settings(given: object) -> Settings:

@@ -1,7 +1,11 @@
-"""The lease that the running code stands under."""
+"""Where the running code is, and the lease it stands under."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import socket
+import threading
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -30,3 +34,18 @@ def as_current(lease: Lease) -> Iterator[Lease]:
             _current.reset(mark)
         except ValueError:  # left in another context than entered, as generators and fixtures do
             _current.set(None)
+
+
+def place() -> tuple[int, int]:
+    """This thread and, in an event loop, this task."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        task = None
+    return threading.get_ident(), id(task) if task else 0
+
+
+def place_name() -> str:
+    """The same as a text that is unique among all machines."""
+    thread, task = place()
+    return f"{socket.gethostname()}/{os.getpid()}/{thread}/{task}"

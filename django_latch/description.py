@@ -6,6 +6,7 @@ import functools
 import inspect
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 from django_latch.arguments import PERMITS, WAITERS, Seconds, check_owner, count, duration, within
@@ -15,6 +16,7 @@ from django_latch.core.names import check_name
 from django_latch.core.owner import Owner
 from django_latch.core.templates import Template
 from django_latch.core.timing import SHORTEST
+from django_latch.current import place_name
 from django_latch.exceptions import LatchValueError
 from django_latch.heartbeat import heartbeat as heartbeats
 from django_latch.namespace import qualified, tenant
@@ -64,7 +66,7 @@ class Description:
         self.using = using
         self._exact = False
         self._entries: list[tuple[tuple[int, int], Any, Any]] = []
-        self._asked: tuple[tuple[Settings, int], verbs.Ask] | None = None
+        self._asked: tuple[tuple[Settings, int, str], verbs.Ask] | None = None
 
     @classmethod
     def exact(cls, name: str, **options: Any) -> Self:
@@ -91,30 +93,34 @@ class Description:
 
     def _ask(self, settings: Settings) -> verbs.Ask:
         """What is asked for; made once for as long as nothing that it depends on changes."""
-        valid = (settings, heartbeats.generation)
+        agent = place_name() if settings.deadlocks else ""
+        valid = (settings, heartbeats.generation, agent)
         if self._asked is not None and self._asked[0] == valid:
             return self._asked[1]
         ttl = within("ttl", self.ttl, settings.ttl, settings.max_ttl)
+        here = _here(os.getpid())
         ask = verbs.Ask(
             name=self._name(),
             ttl=ttl if self.max_hold is None else min(ttl, self.max_hold),
-            owner=self._record().to_json() if self.owner or self.meta else _here(os.getpid()),
+            owner=self._record(agent).to_json() if self.owner or self.meta or agent else here,
             timeout=within("timeout", self.timeout, settings.timeout, settings.max_timeout),
             limit=self.limit,
             slice=settings.slice,
             claim=settings.claim,
             max_waiters=settings.max_waiters if self.max_waiters is None else self.max_waiters,
             max_timeout=settings.max_timeout,
+            live=settings.live,
+            agent=agent,
         )
         if self._exact or settings.namespace is None:
             self._asked = valid, ask
         return ask
 
-    def _record(self) -> Owner:
+    def _record(self, agent: str = "") -> Owner:
         """Who acquires: made at each acquisition, for a latch may be older than its process."""
         if isinstance(self.owner, Owner):
-            return self.owner
-        return Owner.here(label=self.owner or "", meta=self.meta)
+            return replace(self.owner, agent=agent)
+        return Owner.here(label=self.owner or "", meta=self.meta, agent=agent)
 
 
 @functools.cache

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import logging
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from types import TracebackType
@@ -19,7 +17,7 @@ from django_latch.core.errors import JobFinished
 from django_latch.core.flow import Grant
 from django_latch.core.timing import deadline, seconds
 from django_latch.core.tokens import check_token, new_token
-from django_latch.current import as_current, current_lease
+from django_latch.current import as_current, current_lease, place
 from django_latch.decorated import locked
 from django_latch.description import Description
 from django_latch.exceptions import (
@@ -233,12 +231,12 @@ class Latch(Description):
     def _entered(self, lease: Lease) -> Lease:
         scope = as_current(lease)
         scope.__enter__()
-        self._entries.append((_place(), lease, scope))
+        self._entries.append((place(), lease, scope))
         return lease
 
     def _left(self) -> Lease:
         """The lease of the latest entry of this thread and task; or of the only one there is."""
-        here = _place()
+        here = place()
         own = [entry for entry in self._entries if entry[0] == here]
         if not own and len(self._entries) != 1:
             raise RuntimeError(
@@ -283,12 +281,3 @@ def _settle(names: Iterable[str]) -> flow.Flow[None]:
             return
         except LatchCorrupt as error:  # of that lock: this one is granted
             logger.error("%s", error)
-
-
-def _place() -> tuple[int, int]:
-    """This thread and, in an event loop, this task."""
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:
-        task = None
-    return threading.get_ident(), id(task) if task else 0

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from django_latch.core import replies
 from django_latch.core.calls import StoreError
+from django_latch.core.deadlock import Link
 from django_latch.core.verbs import Ask
 from django_latch.exceptions import (
     LatchBusy,
+    LatchDeadlock,
     LatchError,
     LatchNotAcquired,
     LatchQueueFull,
@@ -67,6 +70,21 @@ def timeout(ask: Ask, place: replies.Queued, waited: float) -> LatchTimeout:
         _facts(ask, place.held, waited),
         position=place.ahead + 1,
         reason="timeout",
+    )
+
+
+def deadlock(
+    ask: Ask, place: replies.Queued, circle: Sequence[Link], waited: float
+) -> LatchDeadlock:
+    """The holders wait for each other, and this caller gives way."""
+    steps = "; ".join(
+        f"{link.agent} holds {link.holds!r}, waits for {link.waits!r}" for link in circle
+    )
+    return LatchDeadlock(
+        f"waiting for {ask.name!r} would never end: {steps}",
+        _facts(ask, place.held, waited),
+        cycle=[link.as_dict() for link in circle],
+        reason="deadlock",
     )
 
 

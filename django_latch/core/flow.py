@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from django_latch.core import errors, replies, verbs
+from django_latch.core import deadlock, errors, replies, verbs
 from django_latch.core.calls import Call, Park, StoreError
 from django_latch.core.timing import deadline, milliseconds, now
 from django_latch.core.tokens import new_token
@@ -91,15 +91,8 @@ def acquire(ask: Ask, caller: Caller, owe: Callable[[Call[Any]], None]) -> Flow[
 
 def _until_granted(ask: Ask, standing: _Standing) -> Flow[Grant]:
     """Send requests until one is granted or refused for good."""
-    place: replies.Queued | None = None
     for _ in range(RESTARTS):
-        while True:
-            reply, sent = yield from _request(ask, standing, place)
-            if not isinstance(reply, replies.Queued):
-                break
-            place, standing.queued, standing.ticket = reply, True, reply.ticket
-            if standing.until is None or now() >= standing.until:
-                raise errors.timeout(ask, reply, standing.waited())
+        reply, sent = yield from _until_answered(ask, standing)
         match reply:
             case replies.Granted():
                 grant = yield from _told(ask, standing, reply, sent)
@@ -112,8 +105,23 @@ def _until_granted(ask: Ask, standing: _Standing) -> Flow[Grant]:
             case replies.Ended(reason) if standing.caller.own or reason in FINAL:
                 raise errors.ended(ask, reply, standing.waited())
         standing.start_again()
-        place = None
     raise StoreError("every grant was too late", reason="timeout", unanswered=False, again=False)
+
+
+def _until_answered(ask: Ask, standing: _Standing) -> Flow[tuple[replies.Request, float]]:
+    """Poll until the answer is another than `queued`; with it, the clock before it was asked for."""
+    place: replies.Queued | None = None
+    search = deadlock.Search(ask.name, ask.agent, ask.live) if ask.agent else None
+    while True:
+        reply, sent = yield from _request(ask, standing, place)
+        if not isinstance(reply, replies.Queued):
+            return reply, sent
+        place, standing.queued, standing.ticket = reply, True, reply.ticket
+        if standing.until is None or now() >= standing.until:
+            raise errors.timeout(ask, reply, standing.waited())
+        circle = (yield from search.look()) if search else None
+        if circle:
+            raise errors.deadlock(ask, reply, circle, standing.waited())
 
 
 def _request(

@@ -72,6 +72,7 @@ class Owner:
     retries: int = 0
     args: str = ""
     run: str = ""
+    agent: str = ""
     meta: Mapping[str, Any] | None = None
 
     @classmethod

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 from django_latch.core import replies
 from django_latch.core.calls import Call
 from django_latch.core.timing import milliseconds
+
+T = TypeVar("T")
+
+#: Calls, whose parsed replies are sent back.
+Steps = Generator[Call[Any], Any, T]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +31,8 @@ class Ask:
     min_hold: float = 0
     max_waiters: int = 100
     max_timeout: float = 3600
+    live: float = 3
+    agent: str = ""  # who asks, where deadlocks are searched for
 
     @cached_property
     def args(self) -> tuple[str | int, ...]:
@@ -119,6 +127,11 @@ def resent(call: Call[replies.Closed]) -> Call[replies.Closed]:
 def nudge(name: str, fence: int) -> Call[object]:
     """Tell the second waiter if the one that was offered the lock has not read its message."""
     return Call("nudge", name, (), (fence,), lambda reply: reply)
+
+
+def waits(name: str, agent: str = "", other: str = "") -> Call[str]:
+    """Say that `agent` waits for this lock; read which one `other` waits for. Each may be ""."""
+    return Call("waits", name, (), (agent, other), replies.text)
 
 
 def trim(name: str) -> Call[object]:
