@@ -6,8 +6,10 @@ local owner, wake, job, token = ARGV[13], ARGV[14], ARGV[15], ARGV[16]
 local known = 0  -- the ticket that keeps the caller's place
 
 local function grant(fence, ...)
-  local r = { token = token, state = 'held', fence = fence, exp = NOW + lease, lease = lease, claim = claim,
-    limit = limit, ticket = known, since = NOW, hold = hold > 0 and NOW + hold or 0, wake = wake, owner = owner }
+  -- Numbers are costly to write down: what came as text stays text.
+  local r = { token = token, state = 'held', fence = fence, digits = format('%.0f', fence), exp = NOW + lease,
+    lease = ARGV[6], claim = ARGV[9], limit = ARGV[7], ticket = known, since = NOW,
+    hold = hold > 0 and NOW + hold or '0', wake = wake, owner = owner }
   event(2, 'acquired', r, 'waited', known > 0 and math.max(NOW - math.floor(known / 1000), 0) or 0)
   put(r, ...)
   return r
@@ -15,8 +17,8 @@ end
 
 -- The answer to a holder, with the names of other locks whose leases have passed.
 local function granted(r)
-  local stale = call('ZRANGEBYSCORE', INDEX, '-inf', '(' .. NOW, 'LIMIT', 0, 3)
-  return reply('granted', format('%.0f', r.fence), r.exp - NOW, unpack(stale))
+  local stale = call('ZRANGEBYSCORE', INDEX, '-inf', '(' .. NOW, 'LIMIT', '0', '3')
+  return reply('granted', r.digits or format('%.0f', r.fence), r.exp - NOW, unpack(stale))
 end
 
 -- Nobody holds, nobody waits, and this token was never seen: most calls end here.

@@ -8,7 +8,7 @@ local function bury(r, reason, resent)
   local low, high, most = 0, '(' .. RESENT, TOMBS
   if resent then low, high, most = RESENT, '+inf', RESENT_TOMBS end
   r.held = r.state == 'held' and math.max(math.min(NOW, r.exp) - r.since, 0) or 0
-  local tomb = 'ended|' .. reason .. format('|%.0f|%.0f|%.0f', r.fence or 0, r.ticket or 0, r.held)
+  local tomb = 'ended|' .. reason .. format('|%.0f|%.0f|', r.fence or 0, r.ticket or 0) .. r.held
   call('ZADD', P, low + NOW + GRACE, r.token)
   call('HSET', R, r.token, tomb)
   buried = true

@@ -14,8 +14,8 @@ end
 -- Write a hold or a place: state, fence, exp (ms), lease (ms), claim (ms), limit, ticket (us),
 -- since (ms), hold (not free before, ms), wake (id of the wake list), owner (JSON).
 local function put(r, ...)
-  local record = table.concat({ r.state, format('%.0f', r.fence), r.exp, r.lease, r.claim, r.limit,
-    format('%.0f', r.ticket), r.since, r.hold, r.wake, r.owner }, '|')
+  local record = table.concat({ r.state, r.digits or format('%.0f', r.fence), r.exp, r.lease, r.claim, r.limit,
+    r.ticket == 0 and '0' or format('%.0f', r.ticket), r.since, r.hold, r.wake, r.owner }, '|')
   call('HSET', R, r.token, record, ...)
   need = math.max(need, r.exp - NOW)
 end
