@@ -40,7 +40,7 @@ class Record:
     owner: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Tomb:
     """What is remembered of a token that has ended."""
 

@@ -37,6 +37,10 @@ class Turn:
 
     # What is known
 
+    def unknown(self, token: str) -> bool:
+        """Whether nothing is remembered of this token."""
+        return self.tomb(token) is None and token not in self.lock.records
+
     def hold(self, token: str) -> Record | None:
         """The record that keeps a permit for this token, expired or not."""
         return self.lock.records.get(token) if token in self.lock.holding else None
@@ -82,16 +86,16 @@ class Turn:
 
     # Ends
 
-    def bury(self, token: str, tomb: Tomb) -> Tomb:
+    def bury(
+        self, token: str, reason: str, fence: int, ticket: int, held: int, *, lasts: bool
+    ) -> Tomb:
         """Remember how a token ended."""
-        tombs = self.lock.tombs
-        tombs.pop(token, None)
-        tombs[token] = tomb
+        tombs, forget = self.lock.tombs, self.now + self.terms.grace
+        tombs[token] = tomb = Tomb(reason, fence, ticket, held, forget, lasts)
         self.buried = self.changed = True
-        most = TOMBS[tomb.lasts]
-        same = [other for other in tombs if tombs[other].lasts == tomb.lasts]
-        if len(same) >= 2 * most:
-            for other in sorted(same, key=lambda token: tombs[token].forget)[:-most]:
+        same = [other for other in tombs if tombs[other].lasts == lasts]
+        if len(same) >= 2 * TOMBS[lasts]:
+            for other in sorted(same, key=lambda token: tombs[token].forget)[: -TOMBS[lasts]]:
                 del tombs[other]
         return tomb
 
@@ -105,23 +109,14 @@ class Turn:
             lock.holding.remove(token)
         told = record.state == "held"
         held = max(min(self.now, record.exp) - record.since, 0) if told else 0
-        forget = self.now + self.terms.grace
-        if told and record.hold > self.now:
-            self.cool(record)
-        tomb = Tomb(
-            reason=reason,
-            fence=record.fence,
-            ticket=record.ticket,
-            held=held,
-            forget=forget,
-            lasts=lasts,
-        )
-        return self.bury(token, tomb)
-
-    def cool(self, record: Record) -> None:
-        """Keep the permit of a hold that has ended, for as long as it was to last at least."""
         # No longer than was asked for, though the clock may have been set back.
         left = min(record.hold - self.now, record.hold - record.since)
+        if told and left > 0:
+            self.cool(record, left)
+        return self.bury(token, reason, record.fence, record.ticket, held, lasts=lasts)
+
+    def cool(self, record: Record, left: int) -> None:
+        """Keep the permit of a hold that has ended, for as long as it was to last at least."""
         token = f"cooling:{record.fence}"
         self.lock.records[token] = Record(
             token=token,
@@ -182,6 +177,16 @@ class Turn:
 
     # Turns
 
+    def take(self, record: Record) -> None:
+        """Write a new hold."""
+        token, lock = record.token, self.lock
+        lock.tombs.pop(token, None)
+        if token in lock.holding:
+            lock.holding.remove(token)
+        lock.holding.append(token)
+        lock.records[token] = record
+        self.changed = True
+
     def settle(self, caller: str) -> None:
         """Offer what is free to whoever is first, and wake them."""
         for token in self.lock.line():
@@ -224,6 +229,6 @@ class Turn:
         self.bucket.index.pop(self.name, None)
         # Only the tombs are left: they alone decide, but nobody hurries to lower a deadline.
         if not self.now <= lock.until <= self.now + 2 * grace:
-            lock.until = max((tomb.forget for tomb in lock.tombs.values()), default=self.now)
+            lock.until = max(self.now + 1, *(tomb.forget for tomb in lock.tombs.values()), 0)
         if self.buried:
             lock.until = max(lock.until, self.now + grace)

@@ -1,0 +1,160 @@
+"""The request of the model: acquire and poll in one."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from django_latch.core import replies
+from django_latch.core.model_state import Record
+from django_latch.core.model_turn import Turn
+from django_latch.core.owner import Owner
+
+#: An offer younger than this, in ms, is not taken from a silent waiter.
+FRESH: Final = 20
+
+#: Names of other locks whose leases have passed, told with a grant.
+STALE: Final = 3
+
+
+class Wish(NamedTuple):
+    """The arguments of a request. Times in ms, the ticket in microseconds."""
+
+    lease: int
+    limit: int
+    wait: int
+    claim: int
+    hold: int
+    max_waiters: int
+    longest: int
+    owner: str
+    wake: str
+    job: str
+    token: str
+    ticket: int
+    silent: int
+
+
+class Requests(Turn):
+    """Asking for the lock."""
+
+    def request(self, *args: Any) -> replies.Request:
+        """Ask, with a token of one's own. Safe to run any number of times."""
+        wish = Wish(*args)
+        token = wish.token
+        self.sweep(token)
+        if (refusal := self.refusal(wish)) is not None:
+            self.settle(token)
+            return refusal
+        newcomer, was_queued = self.unknown(token), self.place(token) is not None
+        ticket = self.ticket(wish)
+        if wish.wait and ticket and self.hold(token) is None:
+            self.enqueue(wish, ticket)
+        if was_queued:
+            self.stand_by(wish)
+        self.settle(token)
+        hold = self.hold(token)
+        if hold is not None and hold.state == "offered":
+            hold = self.grant(wish, hold.fence, hold.ticket)
+        elif newcomer and not ticket and not self.lock.queue and self.fits(wish.limit):
+            hold = self.grant(wish, self.stamp(), 0)
+        if hold is not None:
+            return replies.Granted(hold.fence, hold.exp - self.now, self.stale())
+        return self.wait(wish, newcomer and not ticket)
+
+    def refusal(self, wish: Wish) -> replies.Ended | None:
+        """What an ended token, or a finished job, is told."""
+        if (end := self.final(wish.token)) is not None:
+            return replies.Ended(end.reason, end.fence)
+        finished = self.now < self.lock.jobs.get(wish.job, 0)
+        return replies.Ended("finished") if finished and self.unknown(wish.token) else None
+
+    def wait(self, wish: Wish, newcomer: bool) -> replies.Request:
+        """The answer to whoever gets nothing now."""
+        if newcomer and wish.wait:
+            if len(self.lock.queue) >= wish.max_waiters:
+                self.event(1, "refused", 0, wish.owner, reason="full")
+                return replies.Full(self.earliest())
+            self.enqueue(wish, self.stamp())
+            self.event(1, "queued", 0, wish.owner)
+        if wish.token in self.lock.queue:
+            ticket = self.lock.queue[wish.token]
+            return replies.Queued(ticket, self.lock.line().index(wish.token), self.earliest())
+        self.event(1, "refused", 0, wish.owner, reason="busy")
+        return replies.Busy(self.earliest())
+
+    def ticket(self, wish: Wish) -> int:
+        """The ticket that keeps the caller's place; 0 for a newcomer."""
+        record, tomb = self.lock.records.get(wish.token), self.tomb(wish.token)
+        known = record.ticket if record else tomb.ticket if tomb else 0
+        newest = max(self.us, self.bucket.stamp)
+        if not known and self.us - wish.longest * 1000 <= wish.ticket <= newest:
+            known = wish.ticket
+        return known
+
+    def enqueue(self, wish: Wish, ticket: int) -> None:
+        """Stand in the queue, anew or still: a living waiter."""
+        until = self.now + self.terms.live
+        self.lock.tombs.pop(wish.token, None)
+        self.lock.queue[wish.token] = ticket
+        self.lock.alive[wish.token] = until
+        self.lock.records[wish.token] = Record(
+            token=wish.token,
+            state="queued",
+            exp=until,
+            lease=wish.lease,
+            claim=wish.claim,
+            limit=wish.limit,
+            ticket=ticket,
+            since=self.now,
+            wake=wish.wake,
+            owner=wish.owner,
+        )
+        self.changed = True
+
+    def stand_by(self, wish: Wish) -> None:
+        """The head of the queue ends an offer that nobody takes."""
+        if not wish.silent or self.lock.line()[0] != wish.token:
+            return
+        for holder in self.lock.holders:
+            old = holder.state == "offered" and self.now - holder.since >= FRESH
+            if old and holder.fence == wish.silent and self.unread(holder):
+                self.finish(holder, "lapsed")
+
+    def unread(self, offered: Record) -> bool:
+        """Whether the message of an offer still lies on its wake list."""
+        wakes = self.bucket.wakes.get(offered.wake)
+        return wakes is not None and self.now <= wakes.until and offered.token in wakes.messages
+
+    def grant(self, wish: Wish, fence: int, ticket: int) -> Record:
+        """Make it a hold, with the full lease from now."""
+        record = Record(
+            token=wish.token,
+            state="held",
+            fence=fence,
+            exp=self.now + wish.lease,
+            lease=wish.lease,
+            claim=wish.claim,
+            limit=wish.limit,
+            ticket=ticket,
+            since=self.now,
+            hold=self.now + wish.hold if wish.hold else 0,
+            wake=wish.wake,
+            owner=wish.owner,
+        )
+        self.take(record)
+        waited = max(self.now - ticket // 1000, 0) if ticket else 0
+        self.event(2, "acquired", fence, wish.owner, waited=waited)
+        return record
+
+    def earliest(self) -> replies.Held:
+        """The holder whose lease ends first."""
+        first = min(self.lock.holders, key=lambda holder: holder.exp, default=None)
+        if first is None:
+            return replies.Held(-1, owner=Owner.from_json(""))
+        owner = Owner.from_json(first.owner)
+        return replies.Held(first.exp - self.now, first.fence, first.since, owner)
+
+    def stale(self) -> tuple[str, ...]:
+        """Names of other locks whose leases have passed and whose end nobody noted yet."""
+        others = [(at, name) for name, at in self.bucket.index.items() if name != self.name]
+        return tuple(name for at, name in sorted(others) if at < self.now)[:STALE]
