@@ -72,8 +72,13 @@ class Connections:
     def drop(self, connection: AbstractConnection) -> None:
         """Return a broken one: closed, and the idle ones with it, for they are no better."""
         connection.disconnect()
+        self.clear()
+        self._permits.put(None)
+
+    def clear(self) -> None:
+        """Close the idle ones, after any connection to that server was found broken."""
         try:
             while True:  # one by one: what another thread has just taken is its own
                 self._idle.pop().disconnect()
         except IndexError:
-            self._permits.put(None)
+            pass

@@ -182,7 +182,11 @@ class RedisStore:
                 reply = _read(connection)
             return woken, reply
 
-        woken, reply = _guarded(connection, wait, drop=connection.disconnect, until=end)
+        def drop() -> None:
+            connection.disconnect()
+            self._pool.clear()  # the request is sent again at once, and not on another broken one
+
+        woken, reply = _guarded(connection, wait, drop, end)
         self._waiters.append((os.getpid(), connection))
         return self._outcome(call, reply), silent_fence(woken)
 
