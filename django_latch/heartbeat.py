@@ -151,7 +151,7 @@ class Heartbeat:
         for due in _by_store(debts):
             self._pay(due)
         for due in _by_store(list(nudges.values())):
-            _batch(due[0].store, [debt.call for debt in due], 2.0)
+            _batch(due[0].store, [debt.call for debt in due], now() + 2.0)
 
     def _renew(self, leases: Sequence[Hold]) -> None:
         sent = now()
