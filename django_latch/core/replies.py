@@ -35,6 +35,7 @@ class Granted:
     fence: int
     left: int  # ms
     stale: tuple[str, ...] = ()  # other locks of the bucket whose leases have passed
+    payload: str | None = None  # of the lock's next run, where the caller carries that
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,15 @@ class Closed:
     held_for: int  # ms
     fence: int = 0
     offered: int = 0  # fence of the offer made to the next waiter, if others wait behind it
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Who carries a lock's next run."""
+
+    word: str  # carrier, merged or none
+    job: str = ""
+    payload: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +162,9 @@ def request(reply: object) -> Request:
     match at[0]:
         case "granted":
             return Granted(number(at[1]), number(at[2]), tuple(at[3:]))
+        case "carrying":
+            at = _fields(reply, 4)
+            return Granted(number(at[1]), number(at[2]), payload="\n".join(at[3:]))
         case "ended":
             return Ended(at[1], number(at[2]))
         case "queued":
@@ -161,6 +174,12 @@ def request(reply: object) -> Request:
             held = _held(_fields(reply, 5)[1:5])
             return Busy(held) if word == "busy" else Full(held)
     raise BadReply("request.lua: unknown status")
+
+
+def slot(reply: object) -> Slot:
+    """The answer of slot.lua."""
+    at = _fields(reply, 3)
+    return Slot(at[0], at[1], "\n".join(at[2:]))
 
 
 def many(reply: object) -> tuple[int, list[int]] | str:

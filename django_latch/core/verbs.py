@@ -97,10 +97,16 @@ def shorten(
 
 
 def adopt(
-    name: str, old: str, token: str, ttl: float, owner: str
+    name: str, old: str, token: str, ttl: float, owner: str, remember: float = 0
 ) -> Call[replies.Renewed | replies.Ended]:
-    """Hand a hold over from the token `old` to `token`."""
-    return Call("adopt", name, (milliseconds(ttl), owner), (token, old), replies.renew)
+    """Hand a hold over from the token `old`, remembered for so many seconds, to `token`."""
+    args = (milliseconds(ttl), milliseconds(remember), owner)
+    return Call("adopt", name, args, (token, old), replies.renew)
+
+
+def slot(name: str, what: str, job: str, live: float, payload: str = "") -> Call[replies.Slot]:
+    """The one next run of a lock: see slot.lua. `live` in seconds."""
+    return Call("slot", name, (what, milliseconds(live)), (job, payload), replies.slot)
 
 
 def end(

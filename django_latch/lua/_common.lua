@@ -1,11 +1,13 @@
 -- Shared by every lock script: put before each of them as it is.
 -- KEYS  1 stamp (last fence or ticket)   2 index (zset: name -> expiry)   3 events (stream)
---       4 records R (hash: token -> record or tomb; '@' -> tokens of the holders)
---       5 queue Q (zset: token -> ticket)       6 liveness V (zset: token -> deadline)
---       7 tombs P (zset: token -> forget at)    8 finished jobs L (zset: job -> forget at)
+--       4 due (zset: name -> until when its next run is looked after)
+--       5 records R (hash: token -> record or tomb; '@' -> tokens of the holders)
+--       6 queue Q (zset: token -> ticket)       7 liveness V (zset: token -> deadline)
+--       8 tombs P (zset: token -> forget at)    9 finished jobs L (zset: job -> forget at)
+--       10 next run J (hash: job, payload, until)
 -- ARGV  1 grace ms   2 events: 0 none, 1 problems, 2 all   3 events kept   4 name   5 live ms
 local call = redis.call
-local STAMP, INDEX, EVENTS, R, Q, V, P, L = unpack(KEYS)
+local STAMP, INDEX, EVENTS, DUE, R, Q, V, P, L, J = unpack(KEYS)
 local GRACE, LEVEL, NAME, LIVE = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[4], tonumber(ARGV[5])
 local WEEK = 604800000  -- ms; longer than any error of a server's clock
 local RESENT = 4e15     -- added to the score in P of tombs that must last: a band of their own

@@ -1,8 +1,9 @@
 -- Hand a hold over to a new owner with a token and a fence of its own. The old token ends as `adopted`.
 -- PARTS    _common _read _tombs _write _stamp _ends _turns _books
--- ARGV     6 lease ms  7 owner  8 new token  9 old token
+-- ARGV     6 lease ms  7 ms for which the old token is remembered, at least GRACE  8 owner  9 new token  10 old token
 -- RETURNS  ok fence left now waiters | ended reason fence
-local lease, owner, token, old = numbers(6, 6)[6], ARGV[7], ARGV[8], ARGV[9]
+local n = numbers(6, 7)
+local lease, owner, token, old = n[6], ARGV[8], ARGV[9], ARGV[10]
 local r, list = look(token)
 local from = get(old)
 if r or from then call('ZREM', P, '') end  -- a first write that passes when memory is full
@@ -13,6 +14,10 @@ if not r and from and from.state == 'held' and listed(old, list) then
     limit = from.limit, ticket = from.ticket, since = NOW, hold = from.hold, wake = '', owner = owner }
   from.hold = 0
   finish(from, 'adopted', true)
+  if n[7] > GRACE then  -- a copy of the message that brought it may come as late as that
+    call('ZADD', P, RESENT + NOW + n[7], old)
+    need = math.max(need, n[7] - GRACE)
+  end
   put(r)
   holders[#holders + 1], touched = r, true
   event(2, 'adopted', r)

@@ -1,15 +1,14 @@
 -- Take several locks that are all free, or none of them. Safe to run any number of times.
 -- PARTS    _common _write _stamp
--- KEYS     9... the five keys of each further lock
+-- KEYS     11... the six keys of each further lock
 -- ARGV     6 lease ms  7 limit  8 claim ms  9 owner, then name and token of each lock
 -- RETURNS  granted left fence... (left of the earliest) | busy name
 local n = numbers(6, 8)
-local count = (#KEYS - 3) / 5
+local count = (#KEYS - 4) / 6
 
 -- Speak of lock i from here on.
 local function use(i)
-  local at = 3 + 5 * (i - 1)
-  R, Q, V, P, L = KEYS[at + 1], KEYS[at + 2], KEYS[at + 3], KEYS[at + 4], KEYS[at + 5]
+  R, Q, V, P, L, J = unpack(KEYS, 6 * i - 1, 6 * i + 4)
   NAME = ARGV[8 + 2 * i]
   return ARGV[9 + 2 * i]
 end

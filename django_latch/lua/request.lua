@@ -4,7 +4,7 @@
 --          11 max waiters  12 longest wait ms  13 owner  14 wake list id
 --          15 job that must not run again or ''  16 token  17 ticket of an earlier answer or 0
 --          18 fence of a silent offer or 0
--- RETURNS  granted fence left stale-name... | ended reason fence | queued ticket ahead HELD
+-- RETURNS  granted fence left stale-name... | carrying fence left payload | ended reason fence | queued ticket ahead HELD
 --          busy HELD | full HELD, with HELD = left fence since owner of the earliest holder
 local function answer(word, ...)
   local first = holders[1] or { exp = NOW - 1, fence = 0, since = 0, owner = '' }
@@ -55,7 +55,16 @@ elseif not mine and wait == 1 then
 end
 if mine and mine.state == 'held' then
   close_books()
-  return granted(mine)
+  local carried = job ~= '' and call('HMGET', J, 'job', 'payload', 'ran', 'given') or {}
+  if carried[1] == job and job ~= '' then
+    -- Its run begins: a call from now on asks for another one. A copy of this request is told the same.
+    call('ZREM', DUE, NAME)
+    call('HSET', J, 'job', '', 'ran', job, 'given', carried[2])
+    call('PEXPIRE', J, GRACE)
+    carried = { '', '', job, carried[2] }
+  end
+  if job == '' or carried[3] ~= job then return granted(mine) end
+  return reply('carrying', format('%.0f', mine.fence), mine.exp - NOW, carried[4])
 elseif mine and mine.state == 'queued' then
   return answer('queued', format('%.0f', known), call('ZRANK', Q, token))
 end

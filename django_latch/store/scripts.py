@@ -10,10 +10,10 @@ from importlib.resources import files
 from typing import Final
 
 #: Keys every script declares, in this order: see lua/_common.lua.
-KEYS: Final = ("stamp", "index", "events", "R", "Q", "V", "P", "L")
+KEYS: Final = ("stamp", "index", "events", "due", "R", "Q", "V", "P", "L", "J")
 
 #: How many of them belong to the bucket; the rest to the lock.
-OF_BUCKET: Final = 3
+OF_BUCKET: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
