@@ -68,3 +68,6 @@ class Model:
         for wake, wakes in list(bucket.wakes.items()):
             if wakes.until < now:
                 del bucket.wakes[wake]
+        for agent, (until, _) in list(bucket.waits.items()):
+            if until < now:
+                del bucket.waits[agent]

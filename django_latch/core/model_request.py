@@ -120,11 +120,6 @@ class Requests(Turn):
             if old and holder.fence == wish.silent and self.unread(holder):
                 self.finish(holder, "lapsed")
 
-    def unread(self, offered: Record) -> bool:
-        """Whether the message of an offer still lies on its wake list."""
-        wakes = self.bucket.wakes.get(offered.wake)
-        return wakes is not None and self.now <= wakes.until and offered.token in wakes.messages
-
     def grant(self, wish: Wish, fence: int, ticket: int) -> Record:
         """Make it a hold, with the full lease from now."""
         record = Record(
@@ -145,6 +140,29 @@ class Requests(Turn):
         waited = max(self.now - ticket // 1000, 0) if ticket else 0
         self.event(2, "acquired", fence, wish.owner, waited=waited)
         return record
+
+    def many(
+        self, lease: int, limit: int, claim: int, owner: str, *pairs: str
+    ) -> tuple[int, list[int]] | str:
+        """Take several locks that are all free, or none of them."""
+        names, tokens = pairs[0::2], pairs[1::2]
+        turns = [self, *(type(self)(self.bucket, n, self.us, self.terms) for n in names[1:])]
+        holds = []
+        for turn, token in zip(turns, tokens, strict=True):
+            hold = turn.hold(token)
+            alone = turn.lock.holding == [token] and hold is not None and hold.state == "held"
+            if hold is not None and alone and turn.live(hold):
+                holds.append(hold)  # by an earlier copy of this call
+            elif turn.lock.holding or turn.lock.queue or not turn.unknown(token):
+                return turn.name
+        if not holds:
+            shared = (lease, limit, 0, claim, 0, 0, 0, owner, "", "")
+            for turn, token in zip(turns, tokens, strict=True):
+                holds.append(turn.grant(Wish(*shared, token, 0, 0), turn.stamp(), 0))
+                turn.close()
+        if len(holds) < len(names):
+            return names[-1]
+        return min(hold.exp for hold in holds) - self.now, [hold.fence for hold in holds]
 
     def earliest(self) -> replies.Held:
         """The holder whose lease ends first."""

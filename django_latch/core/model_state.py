@@ -106,4 +106,5 @@ class Bucket:
     index: dict[str, int] = field(default_factory=dict)  # name -> expiry, ms
     events: deque[Event] = field(default_factory=deque)
     wakes: dict[str, WakeList] = field(default_factory=dict)
+    waits: dict[str, tuple[int, str]] = field(default_factory=dict)  # agent -> until, lock
     locks: dict[str, Lock] = field(default_factory=dict)

@@ -30,6 +30,7 @@ class Turn:
         self.terms = terms
         self.lock = bucket.locks.setdefault(name, Lock())
         self.woken: list[str] = []  # wake lists that a message was put on
+        self.offered = 0  # fence of the last offer that somebody was told of
         self.changed = False
         self.buried = False
         if self.lock.until < self.now:
@@ -207,10 +208,20 @@ class Turn:
         self.lock.holding.append(place.token)
         self.changed = True
         if place.token != caller and place.wake:
-            wakes = self.bucket.wakes.setdefault(place.wake, WakeList())
-            wakes.messages.appendleft(place.token)
-            wakes.until = self.now + place.claim + self.terms.live
-            self.woken.append(place.wake)
+            self.offered = place.fence
+            self.tell(place.wake, place.token, place.claim + self.terms.live)
+
+    def tell(self, wake: str, message: str, ms: int) -> None:
+        """Put a message on a wake list, which then lasts for so long."""
+        wakes = self.bucket.wakes.setdefault(wake, WakeList())
+        wakes.messages.appendleft(message)
+        wakes.until = self.now + ms
+        self.woken.append(wake)
+
+    def unread(self, offered: Record) -> bool:
+        """Whether the message of an offer still lies on its wake list."""
+        wakes = self.bucket.wakes.get(offered.wake)
+        return wakes is not None and self.now <= wakes.until and offered.token in wakes.messages
 
     # Afterwards
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django_latch.core.model_request import Requests
 from django_latch.core.model_state import Record
 from django_latch.core.owner import Owner
@@ -33,6 +35,8 @@ class Verbs(Requests):
         if isinstance(hold, Ended):
             return hold
         hold.exp = min(hold.exp, self.now + ms)
+        if self.lock.holding == [token]:
+            self.bucket.index[self.name] = hold.exp
         return self.renewed(hold)
 
     def standing(self, token: str, fence: str | int = "") -> Record | Ended:
@@ -107,9 +111,9 @@ class Verbs(Requests):
             if job and record.state == "held":
                 self.remember(job, keep_job_for)
         else:
-            closed = self.nothing(token, reason, bool(resent))
+            closed = self.nothing(token, reason, bool(resent), fence)
         self.settle(token)
-        return closed
+        return replace(closed, offered=self.offered) if self.lock.queue else closed
 
     def leave(self, record: Record, reason: str, resent: bool, note: str) -> Closed:
         """End a hold or a place."""
@@ -122,14 +126,14 @@ class Verbs(Requests):
             self.event(2, reason, record.fence, record.owner, held=tomb.held, note=note)
         return Closed(reason, tomb.held, record.fence)
 
-    def nothing(self, token: str, reason: str, resent: bool) -> Closed:
+    def nothing(self, token: str, reason: str, resent: bool, fence: str | int) -> Closed:
         """The token has nothing. Its request may still be under way, and must get nothing."""
         tomb = self.tomb(token)
-        fence, ticket = (tomb.fence, tomb.ticket) if tomb else (0, 0)
+        was, ticket = (tomb.fence, tomb.ticket) if tomb else (int(fence or 0), 0)
         if resent or reason == "abandoned":
-            self.bury(token, reason, fence, ticket, 0, lasts=resent)
-            return Closed(reason, 0, fence)
-        return Closed("taken" if self.lock.holders else "never_held", 0, fence)
+            self.bury(token, reason, was, ticket, 0, lasts=resent)
+            return Closed(reason, 0, was)
+        return Closed("taken" if self.lock.holders else "never_held", 0, was)
 
     def remember(self, job: str, ms: int) -> None:
         """A job has finished: another copy of its message must not run it again."""
@@ -137,6 +141,25 @@ class Verbs(Requests):
         for old in [old for old, until in jobs.items() if until <= self.now]:
             del jobs[old]
         jobs[job] = self.now + ms
+
+    def nudge(self, fence: int) -> int:
+        """Tell the first in the queue of an offer that nobody may be there to take."""
+        second = next((self.place(token) for token in self.lock.line()), None)
+        if second is None or not second.wake:
+            return 0
+        for holder in self.lock.holders:
+            if holder.state == "offered" and holder.fence == fence and self.unread(holder):
+                self.tell(second.wake, f"{second.token} {fence}", self.terms.live)
+                return 1
+        return 0
+
+    def waits(self, agent: str, other: str) -> str:
+        """Say that an agent waits for this lock; read which one another waits for."""
+        waits = self.bucket.waits
+        if agent:
+            waits[agent] = self.now + self.terms.live, self.name
+        until, name = waits.get(other, (0, ""))
+        return name if self.now <= until else ""
 
     def trim(self) -> list[int]:
         """Settle a lock whose entry in the index has passed."""
