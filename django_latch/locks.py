@@ -28,6 +28,7 @@ from django_latch.exceptions import (
 )
 from django_latch.heartbeat import heartbeat as heartbeats
 from django_latch.lease import Lease, may_block
+from django_latch.many import ManyLatch
 from django_latch.store import drive
 
 if TYPE_CHECKING:
@@ -72,6 +73,19 @@ class Latch(Description):
     Raises:
         LatchNameError, LatchValueError: names the value and the remedy; nothing was sent.
     """
+
+    @classmethod
+    def many(cls, *names: str, **options: Any) -> ManyLatch:
+        """Several locks, all or nothing: ``with Latch.many("a", "b") as leases: ...``.
+
+        Free ones are taken in one round trip. Otherwise they are taken one after the other, in
+        an order that is the same for everybody, so that no two callers wait for each other.
+
+        Parameters:
+            names: at most 100 different ones.
+            **options: as for one latch; `timeout` is for all of them together.
+        """
+        return ManyLatch([cls(name, **options) for name in names])
 
     # Step by step
 
