@@ -9,7 +9,6 @@ reply is ever read by somebody else.
 from __future__ import annotations
 
 import asyncio
-import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -87,15 +86,16 @@ class AsyncStores:
         self._connection_class = connection_class
         self._kwargs = kwargs
         self._exchange = exchange
-        self._stores: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRedisStore] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._stores: dict[asyncio.AbstractEventLoop, AsyncRedisStore] = {}
 
     def of_running_loop(self) -> AsyncRedisStore:
         """The store of the running loop; made at its first use there."""
         loop = asyncio.get_running_loop()
         store = self._stores.get(loop)
         if store is None:
+            # They know their loop, so they would keep it alive.
+            for other in [other for other in list(self._stores) if other.is_closed()]:
+                self._stores.pop(other, None)
             make = maker(self._connection_class, self._kwargs)
             store = self._stores[loop] = AsyncRedisStore(make, self._exchange)
         return store

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextvars import Context
 from typing import TYPE_CHECKING
 
 import redis.exceptions as redis_errors
@@ -26,10 +27,10 @@ class Line:
     """
 
     def __init__(self, make: Callable[[], AbstractConnection]) -> None:
-        self._make = make
+        self._connection = make()
         self._outbox: list[tuple[Sequence[bytes], Answer]] = []
-        self._filled = asyncio.Event()
         self._server: asyncio.Task[None] | None = None
+        self._keeper: AsyncGenerator[None] | None = None
 
     async def send(self, commands: Sequence[bytes], until: float | None) -> list[object]:
         """Send commands and wait for their replies, an error reply among them.
@@ -40,9 +41,7 @@ class Line:
         """
         answer: Answer = asyncio.get_running_loop().create_future()
         self._outbox.append((commands, answer))
-        self._filled.set()
-        if self._server is None or self._server.done():
-            self._server = asyncio.create_task(self._serve(), name="django_latch-line")
+        self._start()
         try:
             async with asyncio.timeout(None if until is None else max(until - now(), 0.001)):
                 return await answer
@@ -51,25 +50,28 @@ class Line:
                 "no answer in the time given", reason="spent", unanswered=True, again=False
             ) from None
 
-    async def _serve(self) -> None:
-        """Until the loop ends, which cancels its tasks: only then can the connection be closed."""
-        connection = self._make()
-        try:
-            while True:
-                await self._filled.wait()
-                self._filled.clear()
-                # Whoever was cancelled before their call went out has sent nothing.
-                batch = [entry for entry in self._outbox if not entry[1].done()]
-                self._outbox.clear()
-                if batch:
-                    await self._exchange(connection, batch)
-        finally:
-            await connection.disconnect(nowait=True)
+    def _start(self, ended: asyncio.Task[None] | None = None) -> None:
+        if self._outbox and (self._server is None or self._server.done()):
+            self._server = asyncio.create_task(
+                self._serve(), name="django_latch-line", context=Context()
+            )
+            # Whatever ends it, such as a loop that cancels all its tasks: those that are being
+            # cancelled still have something to say, and wait for the answer.
+            self._server.add_done_callback(self._start)
 
-    async def _exchange(
-        self, connection: AbstractConnection, batch: list[tuple[Sequence[bytes], Answer]]
-    ) -> None:
-        sent = False
+    async def _serve(self) -> None:
+        """Until nothing is left to be sent."""
+        if self._keeper is None:
+            self._keeper = await at_loop_end(self._connection.disconnect)
+        while self._outbox:
+            # Whoever was cancelled before their call went out has sent nothing.
+            batch = [entry for entry in self._outbox if not entry[1].done()]
+            self._outbox.clear()
+            if batch:
+                await self._exchange(batch)
+
+    async def _exchange(self, batch: list[tuple[Sequence[bytes], Answer]]) -> None:
+        connection, sent = self._connection, False
         try:
             await connection.connect()
             sent = True
@@ -78,17 +80,37 @@ class Line:
                 replies = [await read(connection) for _ in commands]
                 if not answer.done():
                     answer.set_result(replies)
-        except (redis_errors.RedisError, OSError, asyncio.CancelledError) as error:
+        except BaseException as error:
             await connection.disconnect(nowait=True)
             for _, answer in batch:
-                if answer.done():
-                    continue
-                if isinstance(error, asyncio.CancelledError):
-                    answer.cancel()
-                else:
-                    answer.set_exception(store_error(error, sent=sent))
-            if isinstance(error, asyncio.CancelledError):
+                if not answer.done():
+                    answer.set_exception(_trouble(error, sent))
+            if not isinstance(error, (redis_errors.RedisError, OSError)):
                 raise
+
+
+def _trouble(error: BaseException, sent: bool) -> StoreError:
+    if isinstance(error, Exception):
+        return store_error(error, sent=sent)
+    return StoreError("interrupted", reason="connection", unanswered=sent, again=True)
+
+
+async def at_loop_end(close: Callable[[], Awaitable[None]]) -> AsyncGenerator[None]:
+    """Have `close` called when the running loop ends, after the last of its tasks.
+
+    Returns:
+        What must be kept until then.
+    """
+    keeper = _until_closed(close)
+    await anext(keeper)  # from now on the loop knows it, and closes it in shutdown_asyncgens()
+    return keeper
+
+
+async def _until_closed(close: Callable[[], Awaitable[None]]) -> AsyncGenerator[None]:
+    try:
+        yield
+    finally:
+        await close()
 
 
 async def read(connection: AbstractConnection) -> object:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextvars import Context
 from typing import TYPE_CHECKING, Final
 
 import redis.exceptions as redis_errors
@@ -12,12 +13,12 @@ from django_latch.core.replies import text
 from django_latch.store import wire
 from django_latch.store.errors import store_error
 from django_latch.store.exchange import silent_fence
-from django_latch.store.line import read
+from django_latch.store.line import at_loop_end, read
 
 if TYPE_CHECKING:
     from redis.asyncio.connection import AbstractConnection
 
-#: Seconds of one BLPOP. While nobody waits it is not sent again.
+#: Seconds of one BLPOP. When nobody waits any more it is not sent again.
 BLOCK: Final = 2
 
 #: Seconds before a broken connection is tried again; meanwhile the slices' own polls serve.
@@ -36,12 +37,13 @@ class Wakes:
     """
 
     def __init__(self, make: Callable[[], AbstractConnection], wake_list: str) -> None:
-        self._make = make
+        self._connection = make()
+        self._connection.socket_timeout = BLOCK + (self._connection.socket_timeout or BLOCK)
         self._command = wire.command(3, wire.pack(("BLPOP", wake_list, BLOCK)))
         self._expected: dict[str, asyncio.Future[int]] = {}
         self._early: dict[str, int] = {}
-        self._wanted = asyncio.Event()
         self._listener: asyncio.Task[None] | None = None
+        self._keeper: AsyncGenerator[None] | None = None
 
     async def wait(self, token: str, seconds: float) -> int:
         """Wait for a message for `token`, at most so many seconds.
@@ -52,9 +54,10 @@ class Wakes:
         if token in self._early:  # it came while the caller was polling
             return self._early.pop(token)
         woken = self._expected[token] = asyncio.get_running_loop().create_future()
-        self._wanted.set()
         if self._listener is None or self._listener.done():
-            self._listener = asyncio.create_task(self._listen(), name="django_latch-wakes")
+            self._listener = asyncio.create_task(
+                self._listen(), name="django_latch-wakes", context=Context()
+            )
         try:
             await asyncio.wait([woken], timeout=seconds)
             return woken.result() if woken.done() else 0
@@ -63,14 +66,12 @@ class Wakes:
             woken.cancel()
 
     async def _listen(self) -> None:
-        """Until the loop ends, which cancels its tasks: only then can the connection be closed."""
-        connection = self._make()
-        connection.socket_timeout = BLOCK + (connection.socket_timeout or BLOCK)
+        """Until nobody waits."""
+        if self._keeper is None:
+            self._keeper = await at_loop_end(self._close)
+        connection = self._connection
         try:
-            while True:
-                if not self._expected:
-                    self._wanted.clear()
-                    await self._wanted.wait()
+            while self._expected:
                 try:
                     await connection.connect()
                     await connection.send_packed_command(self._command)
@@ -79,8 +80,15 @@ class Wakes:
                     # A message is only a hint: each task asks for itself at its slice's end.
                     await connection.disconnect(nowait=True)
                     await asyncio.sleep(PAUSE)
-        finally:
+        except BaseException:  # its BLPOP is still under way
             await connection.disconnect(nowait=True)
+            raise
+
+    async def _close(self) -> None:
+        if self._listener is not None and not self._listener.done():
+            self._listener.cancel()
+            await asyncio.wait([self._listener])
+        await self._connection.disconnect()
 
     def _deliver(self, reply: object) -> None:
         if reply is None:
