@@ -77,7 +77,12 @@ def _repaired(at: RedisStore, dry_run: bool) -> list[Cleared]:
 
 def _settled(at: RedisStore, dry_run: bool) -> list[Cleared]:
     """Locks whose lease has passed, and locks the index does not list."""
-    listed = {replies.text(raw) for raw in at.command("ZRANGE", at.layout.index, 0, -1)}
+    try:
+        listed = {replies.text(raw) for raw in at.command("ZRANGE", at.layout.index, 0, -1)}
+    except LatchCorrupt:
+        if not dry_run:  # a dry run has repaired nothing above
+            raise
+        listed = set()
     records = {name for kind, name in map(at.layout.split, _own_keys(at)) if kind == "R"}
     done = []
     for name in sorted(listed | records):
@@ -88,11 +93,10 @@ def _settled(at: RedisStore, dry_run: bool) -> list[Cleared]:
                 continue  # free and unlisted, or held and listed: in order
             if not dry_run:
                 at.call(verbs.trim(name))
-        except LatchCorrupt as error:
-            if not dry_run:  # a dry run has repaired nothing above
+        except LatchCorrupt:
+            if not dry_run:
                 raise
-            done.append(Cleared(name=name, what="repaired", detail=str(error)))
-            continue
+            continue  # named above
         what = "expired" if empty else "repaired"
         done.append(Cleared(name=name, what=what, detail="" if empty else "was not in the index"))
     return done
@@ -122,7 +126,12 @@ def _unreadable(at: RedisStore, key: str) -> list[str]:
 def _dead(dry_run: bool, actor: str, using: str | None) -> list[Cleared]:
     """Locks held by a process that is gone."""
     done = []
-    locks, _ = inventory.scan(using=using)
+    try:
+        locks, _ = inventory.scan(using=using)
+    except LatchCorrupt:
+        if not dry_run:
+            raise
+        return []
     for lock in locks:
         for holder in lock.holders:
             if holder.state != "held" or not holder.owner.provably_dead():
