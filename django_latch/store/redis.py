@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: Seconds by which the server's own end of a wait follows ours.
+OVERRUN: Final = 0.25
+
 #: Seconds that the answer to a waiter's last request is awaited for.
 LAST: Final = 1.0
 
@@ -161,7 +164,7 @@ class RedisStore:
 
         The request stands behind the BLPOP in the same pipeline, so the server runs it in the
         moment the message arrives. The time is the client's: the server's own time-out for
-        BLPOP is late, and stands here only for clients that vanish.
+        BLPOP is late, and stands here only for the nudge that is refused as memory is full.
         """
         connection, call = self._waiter(), park.call
         # The last answer is awaited: a permit may be in it.
@@ -170,7 +173,7 @@ class RedisStore:
 
         def wait() -> tuple[object, object]:
             left = max(park.until - now(), 0.001)
-            blocking = wire.pack(("BLPOP", wake_list, f"{left + TIMEOUT:.3f}"))
+            blocking = wire.pack(("BLPOP", wake_list, f"{left + OVERRUN:.3f}"))
             connection.send_packed_command([wire.command(3, blocking), self.exchange.packed(call)])
             if not connection.can_read(timeout=left):
                 self._nudge(wake_list, end)
