@@ -17,6 +17,7 @@ KINDS = {
     "P": "zset",
     "L": "zset",
     "W": "list",
+    "waits": "hash",
     "stamp": "string",
     "index": "zset",
     "events": "stream",

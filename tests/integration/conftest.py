@@ -7,7 +7,10 @@ from collections.abc import Iterator
 import pytest
 import redis
 
+from example_project.valkey import EmbeddedValkey
+from tests import servers
 from tests.integration import audit
+from tests.integration.aliases import locks_at, timeouts
 
 
 @pytest.fixture(autouse=True)
@@ -24,3 +27,10 @@ def _sound(request: pytest.FixtureRequest, raw: redis.Redis, _empty: None) -> It
 @pytest.fixture
 def broken_keys() -> None:
     """This test leaves keys behind that are not as they should be."""
+
+
+@pytest.fixture
+def valkey_of_its_own() -> Iterator[EmbeddedValkey]:
+    """The locks live on a server that this test may pause or stop."""
+    with servers.valkey() as server, locks_at(f"{server.url}/0", **timeouts(1)):
+        yield server
