@@ -12,6 +12,7 @@ import os
 import weakref
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
@@ -61,12 +62,12 @@ class Heartbeat:
 
     def reset(self) -> None:
         """Forget everything: in a forked child nothing here is its own."""
-        self._mutex = native.allocate_lock()
+        self._mutex = native.allocate_rlock()
         self._bell = native.allocate_lock()
         self._bell.acquire()
         # By id, not by token: who asks again with a token of their own has two leases of it.
         self._leases: dict[int, weakref.ref[Hold]] = {}
-        self._debts: list[_Debt] = []
+        self._debts: dict[int, _Debt] = {}
         self._nudges: dict[tuple[int, str], _Debt] = {}
         self._running = False
         self._next = float("inf")
@@ -85,11 +86,16 @@ class Heartbeat:
         self._leases.pop(id(lease), None)
 
     def owe(self, store: Store, call: Call[Any], seconds: float) -> None:
-        """Send `call` as soon as the store answers again, for at most `seconds`."""
+        """Send `call` as soon as the store answers again, for at most `seconds`.
+
+        May be called by a destructor, so at any point of the other methods, in the same thread.
+        """
+        debt = _Debt(store, call, now() + seconds, now())
+        self._debts[id(debt)] = debt
         with self._mutex:
-            self._debts = self._debts[1 - DEBTS :]
-            self._debts.append(_Debt(store, call, now() + seconds, now()))
-            self._expect(now())
+            for oldest in list(self._debts)[:-DEBTS]:
+                self._debts.pop(oldest, None)
+            self._expect(debt.due)
 
     def nudge(self, store: Store, name: str, fence: int) -> None:
         """Look, a moment later, whether the waiter that was offered the lock is alive.
@@ -107,11 +113,15 @@ class Heartbeat:
 
     def _expect(self, due: float) -> None:
         if not self._running:
-            native.start_thread(self._run, "django_latch-heartbeat")
             self._running = True
+            try:
+                native.start_thread(self._run, "django_latch-heartbeat")
+            except BaseException:
+                self._running = False
+                raise
         if due < self._next:
             self._next = due
-            if self._bell.locked():
+            with suppress(RuntimeError):  # it rings already
                 self._bell.release()
 
     def _run(self) -> None:
@@ -124,7 +134,7 @@ class Heartbeat:
                 logger.exception("the heartbeat met an error of its own and goes on")
             with mutex:
                 dues = [lease.due for lease in self._alive()]
-                dues += [debt.due for debt in [*self._debts, *self._nudges.values()]]
+                dues += [debt.due for debt in [*self._debts.values(), *self._nudges.values()]]
                 if not dues and self._added != seen:
                     # Short leases come and go: look again once, instead of being woken for each.
                     dues = [now() + LINGER]
@@ -142,7 +152,7 @@ class Heartbeat:
         with self._mutex:
             time = now()
             leases = [lease for lease in self._alive() if lease.due - lease.interval / 4 <= time]
-            debts = [debt for debt in self._debts if debt.due <= time]
+            debts = [debt for debt in list(self._debts.values()) if debt.due <= time]
             nudges = {at: debt for at, debt in self._nudges.items() if debt.due <= time}
             for at in nudges:
                 del self._nudges[at]
@@ -167,22 +177,17 @@ class Heartbeat:
 
     def _pay(self, debts: Sequence[_Debt]) -> None:
         outcomes = _batch(debts[0].store, [debt.call for debt in debts], now() + 2.0)
-        paid = {
-            id(debt)
-            for debt, outcome in zip(debts, outcomes, strict=True)
-            if not isinstance(outcome, StoreError) or now() > debt.until
-        }
-        with self._mutex:
-            for debt in debts:
-                debt.due = now() + 1.0
-            self._debts = [debt for debt in self._debts if id(debt) not in paid]
+        for debt, outcome in zip(debts, outcomes, strict=True):
+            debt.due = now() + 1.0
+            if not isinstance(outcome, StoreError) or now() > debt.until:
+                self._debts.pop(id(debt), None)
 
     def close(self) -> None:
         """At exit: release what is held and pay what is owed, within a small budget."""
         debts = [
             _Debt(lease.store, lease.farewell(), 0, 0) for lease in self._alive() if lease.held_here
         ]
-        debts += self._debts
+        debts += self._debts.values()
         self.reset()
         until = now() + EXIT_BUDGET
         for group in _by_store(debts):

@@ -56,7 +56,7 @@ class Hold:
         self._ended: str | None = None
         self._owed = False  # its release is still to be sent, by the heartbeat
         self._trouble: StoreError | None = None
-        self._mutex = native.allocate_lock()
+        self._mutex = native.allocate_rlock()
         if renews:
             heartbeat.add(self)
 

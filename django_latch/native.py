@@ -26,6 +26,11 @@ def allocate_lock() -> threading.Lock:
     return _original("allocate_lock")()  # type: ignore[no-any-return]
 
 
+def allocate_rlock() -> threading.RLock:
+    """The same, for what a destructor may call while its thread has the lock already."""
+    return _original("RLock")()  # type: ignore[no-any-return]
+
+
 def start_thread(target: Callable[[], None], name: str) -> None:
     """Start a thread that never keeps the process alive."""
     start = _original("start_new_thread")
