@@ -26,6 +26,9 @@ T = TypeVar("T")
 #: Endings after which a caller does not start again: cleared by an operator, or nothing to do.
 FINAL: Final = ("revoked", "finished")
 
+#: Seconds that a caller who gives up stays for the answer to that; then it is sent again later.
+LEAVING: Final = 1.0
+
 #: How often a caller starts again with a new token before it gives up.
 RESTARTS: Final = 4
 
@@ -109,7 +112,7 @@ def _until_granted(ask: Ask, standing: _Standing) -> Flow[Grant]:
 
 
 def _until_answered(ask: Ask, standing: _Standing) -> Flow[tuple[replies.Request, float]]:
-    """Poll until the answer is another than `queued`; with it, the clock before it was asked for."""
+    """Poll until the answer is not `queued`; with it, the clock before it was asked for."""
     place: replies.Queued | None = None
     search = deadlock.Search(ask.name, ask.agent, ask.live) if ask.agent else None
     while True:
@@ -188,9 +191,11 @@ def _leave(
         owe(call)  # nothing can be sent now, or nothing is answered
         return
     try:
-        yield call
-    except StoreError:
+        yield replace(call, until=now() + LEAVING)
+    except BaseException as trouble:  # interrupted once more, it may not have gone out
         owe(call)
+        if not isinstance(trouble, StoreError):
+            raise
 
 
 def renew(call: Call[T]) -> Flow[tuple[T, float]]:
