@@ -150,8 +150,8 @@ class Latch(Description):
             )
             raise
         lease = self._lease(store, ask.name, grant, ask.ttl)
-        lease.tell(signals.lock_acquired, waited=grant.waited, ttl=ask.ttl)
         try:
+            lease.tell(signals.lock_acquired, waited=grant.waited, ttl=ask.ttl)
             yield from _settle(grant.stale)
         except BaseException:
             lease.release_soon()

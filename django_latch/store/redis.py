@@ -208,11 +208,13 @@ class RedisStore:
         self._borrowed(send, until)
 
     def _waiter(self) -> AbstractConnection:
-        while self._waiters:
-            pid, connection = self._waiters.pop()
-            if pid == os.getpid():
-                return connection
-        return self._connection()
+        try:
+            while True:  # another thread may take the last one at any moment
+                pid, connection = self._waiters.pop()
+                if pid == os.getpid():
+                    return connection
+        except IndexError:
+            return self._connection()
 
     # Connections
 
