@@ -8,12 +8,14 @@ import socket
 import threading
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django_latch.lease import Lease
+
+T = TypeVar("T")
 
 _current: ContextVar[Lease | None] = ContextVar("django_latch_current", default=None)
 
@@ -49,3 +51,30 @@ def place_name() -> str:
     """The same as a text that is unique among all machines."""
     thread, task = place()
     return f"{socket.gethostname()}/{os.getpid()}/{thread}/{task}"
+
+
+class Entries(Generic[T]):
+    """What a shared object was entered with, by each thread and task that entered it."""
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[tuple[int, int], T]] = []
+
+    def add(self, item: T) -> None:
+        """Keep what was entered here."""
+        self._entries.append((place(), item))
+
+    def pop(self) -> T:
+        """What this thread and task entered last; or the only thing that anybody entered.
+
+        Raises:
+            RuntimeError: others entered, and this one did not.
+        """
+        here = place()
+        own = [entry for entry in self._entries if entry[0] == here]
+        if not own and len(self._entries) != 1:
+            raise RuntimeError(
+                "entered elsewhere, by several threads or tasks; use acquire() and release()"
+            )
+        entry = own[-1] if own else self._entries[0]
+        self._entries.remove(entry)
+        return entry[1]

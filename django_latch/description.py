@@ -16,7 +16,7 @@ from django_latch.core.names import check_name
 from django_latch.core.owner import Owner
 from django_latch.core.templates import Template
 from django_latch.core.timing import SHORTEST
-from django_latch.current import place_name
+from django_latch.current import Entries, place_name
 from django_latch.exceptions import LatchValueError
 from django_latch.heartbeat import heartbeat as heartbeats
 from django_latch.namespace import qualified, tenant
@@ -65,7 +65,7 @@ class Description:
         self.release_on = release_on
         self.using = using
         self._exact = False
-        self._entries: list[tuple[tuple[int, int], Any, Any]] = []
+        self._entries: Entries[tuple[Any, Any]] = Entries()
         self._asked: tuple[tuple[Settings, int, str], verbs.Ask] | None = None
 
     @classmethod

@@ -50,7 +50,7 @@ class Lease(Hold):
 
     def _renewing(self) -> Flow[None]:
         self._require_held()
-        reply, sent = yield from flow.renew(self.renewal())
+        reply, sent = yield from flow.twice(self.renewal())
         self.heard(reply, sent)
         self._require_held()
 
@@ -68,10 +68,12 @@ class Lease(Hold):
                 sent again in the background until the lease has passed.
         """
         drive.sync(self._releasing(finished_job or "", keep_job_for), self.store)
+        transactions.warn_if_open(self.name)
 
     async def arelease(self) -> None:
         """The async twin of `release`."""
         await drive.run(self._releasing(), self.store.twin())
+        transactions.warn_if_open(self.name)
 
     def _releasing(self, job: str = "", keep_job_for: float = 0) -> Flow[None]:
         if self._ended is not None:
@@ -114,7 +116,7 @@ class Lease(Hold):
         was = self.owner or Owner.here()
         nobody = Owner(label=was.label, task=was.task, host=was.host)
         call = verbs.renew(self.name, self.token, self.fence, self.ttl, nobody.to_json())
-        reply, sent = yield from flow.renew(call)
+        reply, sent = yield from flow.twice(call)
         self.heard(reply, sent)
         self._require_held()
         self._stop("adopted")
@@ -154,12 +156,13 @@ class Lease(Hold):
             if self.at_commit and transactions.is_open():
                 transactions.at_end(self)
                 return
-            transactions.warn_if_open(self.name)
             yield from self._releasing()
         except LatchError as trouble:
             if error is None:
                 raise
             logger.warning("%r was not released: %s", self.name, trouble)
+        if error is None:
+            transactions.warn_if_open(self.name)  # after it, for a warning may be an error
 
     #: Release when the open transaction ends, not at the end of the block.
     at_commit = False

@@ -17,7 +17,7 @@ from django_latch.core.errors import JobFinished
 from django_latch.core.flow import Grant
 from django_latch.core.timing import deadline, seconds
 from django_latch.core.tokens import check_token, new_token
-from django_latch.current import as_current, current_lease, place
+from django_latch.current import as_current, current_lease
 from django_latch.decorated import locked
 from django_latch.description import Description
 from django_latch.exceptions import (
@@ -193,7 +193,7 @@ class Latch(Description):
     def _adopting(self, store: Store, token: str) -> flow.Flow[Lease]:
         ask, own = self._ask(conf.load()), new_token()
         call = verbs.adopt(ask.name, check_token(token), own, ask.ttl, ask.owner)
-        reply, sent = yield from flow.renew(call)
+        reply, sent = yield from flow.twice(call)
         if isinstance(reply, replies.Ended):
             raise LatchNotHeld(
                 f"the token does not hold {ask.name!r}: {reply.reason}",
@@ -245,22 +245,12 @@ class Latch(Description):
     def _entered(self, lease: Lease) -> Lease:
         scope = as_current(lease)
         scope.__enter__()
-        self._entries.append((place(), lease, scope))
+        self._entries.add((lease, scope))
         return lease
 
     def _left(self) -> Lease:
-        """The lease of the latest entry of this thread and task; or of the only one there is."""
-        here = place()
-        own = [entry for entry in self._entries if entry[0] == here]
-        if not own and len(self._entries) != 1:
-            raise RuntimeError(
-                f"{self!r} was entered elsewhere, by several threads or tasks; "
-                "use acquire() and release()"
-            )
-        entry = own[-1] if own else self._entries[0]
-        self._entries.remove(entry)
-        lease: Lease = entry[1]
-        scope = entry[2]
+        lease: Lease
+        lease, scope = self._entries.pop()
         scope.__exit__(None, None, None)
         return lease
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from django_latch import signals, transactions
 from django_latch.conf import conf
-from django_latch.core import verbs
+from django_latch.core import flow, verbs
 from django_latch.core.calls import StoreError
 from django_latch.core.flow import Flow, Grant
 from django_latch.core.timing import deadline, now
 from django_latch.core.tokens import new_token
+from django_latch.current import Entries
 from django_latch.exceptions import LatchError, LatchNotAcquired, LatchValueError
 from django_latch.heartbeat import heartbeat as heartbeats
 from django_latch.lease import Lease, may_block
@@ -23,6 +25,8 @@ from django_latch.store import drive
 if TYPE_CHECKING:
     from django_latch.locks import Latch
     from django_latch.store.base import AsyncStore, Store
+
+logger = logging.getLogger("django_latch")
 
 #: Most locks taken together: one script looks at each of them.
 MOST = 100
@@ -57,27 +61,34 @@ class MultiLease(Sequence[Lease]):
     def release(self) -> None:
         """Give all of them back; an error of one, raised at the end, keeps none of the others."""
         drive.sync(self._releasing(), self._leases[0].store)
+        transactions.warn_if_open(self._leases[0].name)
 
     async def arelease(self) -> None:
         """The async twin of `release`."""
         await drive.run(self._releasing(), self._leases[0].store.twin())
+        transactions.warn_if_open(self._leases[0].name)
 
     def _releasing(self) -> Flow[None]:
-        yield from _each(lease._releasing() for lease in reversed(self._leases))
+        yield from _each(self._leases, Lease._releasing)
 
     def leaving(self, error: BaseException | None) -> Flow[None]:
         """Release at the end of a block."""
-        yield from _each(lease._leaving(error) for lease in reversed(self._leases))
+        yield from _each(self._leases, lambda lease: lease._leaving(error))
 
 
-def _each(flows: Iterator[Flow[None]]) -> Flow[None]:
-    """Run all of them, and raise the first error afterwards."""
-    first: LatchError | None = None
-    for flow in flows:
-        try:
-            yield from flow
-        except LatchError as error:
-            first = first or error
+def _each(leases: Sequence[Lease], give_back: Callable[[Lease], Flow[None]]) -> Flow[None]:
+    """Give all of them back, the last first, and raise the first error afterwards."""
+    first: Exception | None = None
+    try:
+        for lease in reversed(leases):
+            try:
+                yield from give_back(lease)
+            except (LatchError, Warning) as error:
+                first = first or error
+    except BaseException:  # interrupted, among them by an event loop that ends
+        for lease in leases:
+            lease.release_soon()
+        raise
     if first is not None:
         raise first
 
@@ -93,7 +104,7 @@ class ManyLatch:
             )
         self._latches = latches
         self._first = latches[0]
-        self._entered: list[MultiLease] = []
+        self._entries: Entries[MultiLease] = Entries()
 
     def acquire(self) -> MultiLease:
         """Take all of them, or none.
@@ -119,52 +130,70 @@ class ManyLatch:
             return self.acquire()
         return None
 
+    async def atry_acquire(self) -> MultiLease | None:
+        """The async twin of `try_acquire`."""
+        with suppress(LatchNotAcquired):
+            return await self.aacquire()
+        return None
+
     def _acquiring(self, store: Store, asking: Store | AsyncStore) -> Flow[MultiLease]:
-        begun, timeout = now(), self._first._ask(conf.load()).timeout
-        leases = yield from self._all_at_once(store)
-        if leases is None:
-            leases = {}
-            try:
-                # One order for everybody: whoever holds an early name never waits for a later
-                # holder of it.
-                for latch in sorted(self._latches, key=lambda latch: latch._ask(conf.load()).name):
-                    ask = latch._ask(conf.load())
-                    left = max(timeout - (now() - begun), 0.001) if timeout else 0
-                    ask = replace(ask, timeout=left)
-                    leases[latch.name] = yield from latch._acquiring(ask, store, asking)
-            except BaseException:
-                for lease in leases.values():
-                    lease.release_soon()
-                raise
+        timeout = self._first._ask(conf.load()).timeout
+        until = now() + timeout if timeout else None
+        leases: dict[str, Lease] = {}
+        try:
+            free = yield from self._all_at_once(store, leases, until)
+            if not free:
+                yield from self._one_by_one(store, asking, leases, until)
+        except BaseException as error:
+            yield from _undo(list(leases.values()), error)
+            raise
         return MultiLease(self.names, [leases[name] for name in self.names])
 
-    def _all_at_once(self, store: Store) -> Flow[dict[str, Lease] | None]:
-        """All of them by one script, or None where one is not free."""
+    def _all_at_once(
+        self, store: Store, leases: dict[str, Lease], until: float | None
+    ) -> Flow[bool]:
+        """Take all of them by one script; False where one is not free."""
         asks = [latch._ask(conf.load()) for latch in self._latches]
         tokens = [new_token() for _ in asks]
-        owe = functools.partial(heartbeats.owe, store, seconds=max(conf.grace, asks[0].ttl))
-        call = verbs.many(asks[0], [ask.name for ask in asks], tokens)
-        sent = now()
+        call = verbs.many(asks[0], [ask.name for ask in asks], tokens, until)
         try:
-            answer = yield call
-        except BaseException as error:
+            answer, sent = yield from flow.twice(call)
+        except BaseException:
             for ask, token in zip(asks, tokens, strict=True):
-                owe(verbs.end(ask.name, token, "abandoned", resent=True))
-            if isinstance(error, StoreError) and error.again:
-                return None  # key by key finds out whether the store is there
+                abandon = verbs.end(ask.name, token, "abandoned", resent=True)
+                heartbeats.owe(store, abandon, max(conf.grace, ask.ttl))
             raise
         if isinstance(answer, str):
-            return None
+            return False
         left, fences = answer
-        leases = {}
         for latch, ask, token, fence in zip(self._latches, asks, tokens, fences, strict=True):
             grant = Grant(token, fence, deadline(sent, left), 0.0)
             leases[latch.name] = latch._lease(store, ask.name, grant, ask.ttl)
-        return leases
+        for lease in leases.values():
+            lease.tell(signals.lock_acquired, waited=0.0, ttl=lease.ttl)
+        return True
+
+    def _one_by_one(
+        self,
+        store: Store,
+        asking: Store | AsyncStore,
+        leases: dict[str, Lease],
+        until: float | None,
+    ) -> Flow[None]:
+        """Take them in one order for everybody.
+
+        Whoever holds an early name never waits for a later holder of it.
+        """
+        for latch in sorted(self._latches, key=lambda latch: latch._ask(conf.load()).name):
+            left = 0 if until is None else max(until - now(), 0.001)
+            ask = replace(latch._ask(conf.load()), timeout=left)
+            leases[latch.name] = yield from latch._acquiring(ask, store, asking)
 
     def __enter__(self) -> MultiLease:
-        self._entered.append(self.acquire())
-        return self._entered[-1]
+        self._first._check_with()
+        leases = self.acquire()
+        self._entries.add(leases)
+        return leases
 
     def __exit__(
         self,
@@ -172,12 +201,14 @@ class ManyLatch:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        leases = self._entered.pop()
+        leases = self._entries.pop()
         drive.sync(leases.leaving(error), leases[0].store)
 
     async def __aenter__(self) -> MultiLease:
-        self._entered.append(await self.aacquire())
-        return self._entered[-1]
+        self._first._check_with()
+        leases = await self.aacquire()
+        self._entries.add(leases)
+        return leases
 
     async def __aexit__(
         self,
@@ -185,5 +216,17 @@ class ManyLatch:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        leases = self._entered.pop()
+        leases = self._entries.pop()
         await drive.run(leases.leaving(error), leases[0].store.twin())
+
+
+def _undo(leases: Sequence[Lease], error: BaseException) -> Flow[None]:
+    """Give back what was taken before `error`; at once, if that was a refusal."""
+    try:
+        if isinstance(error, LatchNotAcquired) and not isinstance(error.__cause__, StoreError):
+            yield from _each(leases, Lease._releasing)
+    except LatchError as trouble:
+        logger.warning("%s", trouble)
+    finally:
+        for lease in leases:
+            lease.release_soon()

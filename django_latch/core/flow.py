@@ -198,19 +198,19 @@ def _leave(
             raise
 
 
-def renew(call: Call[T]) -> Flow[tuple[T, float]]:
-    """Send a renewal, at most twice. Returns the answer and the clock before its own send."""
-    sent = now()
+def twice(call: Call[T]) -> Flow[tuple[T, float]]:
+    """Send a call, once more if need be. Returns the answer and the clock before its own send."""
+    begun = sent = now()
     try:
         return (yield call), sent
     except StoreError as error:
         if not error.again:
-            raise errors.unavailable(call.name, error) from error
+            raise errors.unavailable(call.name, error, now() - begun) from error
     sent = now()
     try:
         return (yield call), sent
     except StoreError as error:
-        raise errors.unavailable(call.name, error) from error
+        raise errors.unavailable(call.name, error, now() - begun) from error
 
 
 def end(call: Call[replies.Closed], owe: Callable[[Call[Any]], None]) -> Flow[replies.Closed]:

@@ -68,12 +68,12 @@ def request(
 
 
 def many(
-    ask: Ask, names: Sequence[str], tokens: Sequence[str]
+    ask: Ask, names: Sequence[str], tokens: Sequence[str], until: float | None = None
 ) -> Call[tuple[int, list[int]] | str]:
     """Take several locks that are all free, or none. `ask` says all but the names."""
     own = [part for pair in zip(names, tokens, strict=True) for part in pair]
     shared = (milliseconds(ask.ttl), ask.limit, milliseconds(ask.claim), ask.owner)
-    return Call("many", names[0], shared, tuple(own), replies.many, others=tuple(names[1:]))
+    return Call("many", names[0], shared, tuple(own), replies.many, until, others=tuple(names[1:]))
 
 
 def renew(
