@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -34,6 +35,9 @@ class Lease(Hold):
 
     #: Who holds it, where that is more than this process's own facts.
     owner: Owner | None = None
+
+    #: What the lock's next run was to get, where this is the grant of the job that carries it.
+    payload: str | None = None
 
     def renew(self) -> None:
         """Reset the lease to its full `ttl`. Never shortens it.
@@ -114,11 +118,21 @@ class Lease(Hold):
         self._require_held()
         # Nobody may conclude from this process's death that the lock is free.
         was = self.owner or Owner.here()
-        nobody = Owner(label=was.label, task=was.task, host=was.host)
+        nobody = replace(was, pid=0, started=0, boot_id="", pid_ns="")
         call = verbs.renew(self.name, self.token, self.fence, self.ttl, nobody.to_json())
         reply, sent = yield from flow.twice(call)
         self.heard(reply, sent)
         self._require_held()
+        return self.leave()
+
+    def leave(self) -> str:
+        """Look after the lease no longer, without a word to the store: its token has another keeper.
+
+        The record stays as it is; unlike `detach`, for one that names no process to begin with.
+
+        Returns:
+            The token.
+        """
         self._stop("adopted")
         return self.token
 

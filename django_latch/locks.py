@@ -172,27 +172,32 @@ class Latch(Description):
         except LatchNotAcquired:
             return None
 
-    def adopt(self, token: str) -> Lease:
+    def adopt(self, token: str, *, into: str | None = None, remember: float = 0) -> Lease:
         """Take over a lease that another process has detached.
 
         Parameters:
             token: what `Lease.detach` returned there. It serves once.
+            into: a token of one's own for the lease, as for `acquire`.
+            remember: seconds for which the store says of `token` that it was adopted, at least:
+                for as long as a copy of the message that brought it may still come.
 
         Raises:
             LatchNotHeld: it holds nothing (any more); `reason` says why.
             LatchUnavailable: no answer.
         """
         store = self._store()
-        return drive.sync(self._adopting(store, token), store)
+        return drive.sync(self._adopting(store, token, into, remember), store)
 
     async def aadopt(self, token: str) -> Lease:
         """The async twin of `adopt`."""
         store = self._store()
         return await drive.run(self._adopting(store, token), store.twin())
 
-    def _adopting(self, store: Store, token: str) -> flow.Flow[Lease]:
-        ask, own = self._ask(conf.load()), new_token()
-        call = verbs.adopt(ask.name, check_token(token), own, ask.ttl, ask.owner)
+    def _adopting(
+        self, store: Store, token: str, into: str | None = None, remember: float = 0
+    ) -> flow.Flow[Lease]:
+        ask, own = self._ask(conf.load()), new_token() if into is None else check_token(into)
+        call = verbs.adopt(ask.name, check_token(token), own, ask.ttl, ask.owner, remember)
         reply, sent = yield from flow.twice(call)
         if isinstance(reply, replies.Ended):
             raise LatchNotHeld(
@@ -270,6 +275,7 @@ class Latch(Description):
         if self.owner or self.meta:
             lease.owner = self._record()
         lease.at_commit = self.release_on == "commit"
+        lease.payload = grant.payload
         return lease
 
 

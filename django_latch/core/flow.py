@@ -44,6 +44,7 @@ class Grant:
     deadline: float  # on the clock of core.timing.now
     waited: float  # seconds
     stale: tuple[str, ...] = ()  # other locks whose holders' leases have passed
+    payload: str | None = None  # of the lock's next run, where the caller carries that
 
 
 @dataclass(slots=True)
@@ -177,7 +178,7 @@ def _told(
             return None
         end = deadline(sent, renewed.left)
     if end > now():
-        return Grant(token, fence, end, standing.waited(), granted.stale)
+        return Grant(token, fence, end, standing.waited(), granted.stale, granted.payload)
     yield verbs.end(ask.name, token, "abandoned", resent=True)
     return None
 

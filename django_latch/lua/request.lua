@@ -21,6 +21,10 @@ if seen[1] then call('ZREM', P, mine and '' or token) end
 local finished = job ~= '' and tonumber(call('ZSCORE', L, job) or 0) > NOW
 local was_queued = mine and mine.state == 'queued'
 mine = sweep(token, mine, seen[2] or '')
+if finished and mine and (mine.state == 'queued' or mine.state == 'offered') then
+  finish(mine, 'finished')  -- another copy of its message did the work while this one waited
+  mine = get(token)
+end
 local gone = mine and mine.state == 'ended' and mine.reason ~= 'lapsed' and mine
 if not mine and finished then gone = { reason = 'finished', fence = 0 } end
 if gone then
