@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from functools import cache
 from typing import Any
 
 import django
@@ -31,7 +32,10 @@ app = Celery("latch_tests", set_as_current=True)
 app.config_from_object("tests.celery.celeryconfig")
 
 
-def marks() -> redis.Redis:
+@cache
+def marks(pid: int) -> redis.Redis:
+    """A client of process `pid`, for good: one that is thrown away would run its destructor just
+    when the test sends a signal, and Python drops what a handler raises in there."""
     return redis.Redis.from_url(
         servers.url(MARKS), decode_responses=True, socket_timeout=PATIENCE + 5
     )
@@ -40,12 +44,12 @@ def marks() -> redis.Redis:
 def mark(label: str, what: str, **more: Any) -> None:
     """Tell the test that something happened."""
     event = {"what": what, "pid": os.getpid(), "at": time.time(), **more}
-    marks().rpush(f"marks:{label}", json.dumps(event))
+    marks(os.getpid()).rpush(f"marks:{label}", json.dumps(event))
 
 
 def gate(label: str) -> None:
     """Wait until the test lets one go on."""
-    if marks().blpop([f"gate:{label}"], timeout=PATIENCE) is None:
+    if marks(os.getpid()).blpop([f"gate:{label}"], timeout=PATIENCE) is None:
         raise TimeoutError(f"nobody opened the gate of {label}")
 
 

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from uuid import uuid4
 
 import pytest
 
 from tests.celery import harness
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what the worker said when a test fails."""
+    report = yield
+    worker = getattr(item, "funcargs", {}).get("worker")
+    if report.failed and worker is not None:
+        report.sections.append(("Output of the worker", "".join(worker.output[-60:])))
+    return report
 
 
 @pytest.fixture(scope="session")
