@@ -20,6 +20,7 @@ from django_latch.core.calls import Call, Park, StoreError
 from django_latch.core.timing import deadline, milliseconds, now
 from django_latch.core.tokens import new_token
 from django_latch.core.verbs import Ask, Caller
+from django_latch.exceptions import LatchTimeout
 
 T = TypeVar("T")
 
@@ -86,7 +87,8 @@ def acquire(ask: Ask, caller: Caller, owe: Callable[[Call[Any]], None]) -> Flow[
         return (yield from _until_granted(ask, standing))
     except BaseException as error:
         # Interrupted anywhere, the last request may be under way.
-        if standing.queued or standing.unanswered or not isinstance(error, Exception):
+        leaves = standing.queued or standing.unanswered or not isinstance(error, Exception)
+        if leaves and not (caller.keep and isinstance(error, LatchTimeout)):
             yield from _leave(ask, standing.caller, error, owe)
         if isinstance(error, StoreError):
             raise errors.unavailable(ask.name, error, standing.waited()) from error

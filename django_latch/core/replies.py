@@ -113,6 +113,22 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiter:
+    """One place in a queue."""
+
+    ticket: int  # microseconds of the server's clock when the waiting began
+    owner: Owner
+
+
+@dataclass(frozen=True, slots=True)
+class Waiters:
+    """A queue, as read at `now` (ms of the server's clock), the next one first."""
+
+    now: int
+    waiters: tuple[Waiter, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
     """A lock, as read at `now` (ms of the server's clock)."""
 
@@ -220,6 +236,18 @@ def listing(reply: object) -> Listing:
     at: list[object] = reply
     pairs = zip(at[2::2], at[3::2], strict=False)
     return Listing(number(at[0]), number(at[1]), tuple(_holder(*pair) for pair in pairs))
+
+
+def waiters(reply: object) -> Waiters:
+    """The answer of queue.lua."""
+    if not isinstance(reply, list) or len(reply) % 2 == 0:
+        raise BadReply(f"a list expected, not {type(reply).__name__}")
+    at: list[object] = reply
+    pairs = zip(at[1::2], at[2::2], strict=True)
+    return Waiters(
+        number(at[0]),
+        tuple(Waiter(number(ticket), Owner.from_json(text(owner))) for ticket, owner in pairs),
+    )
 
 
 #: The two forms of a record, as _common.lua reads them.

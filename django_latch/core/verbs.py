@@ -57,6 +57,7 @@ class Caller:
     job: str = ""  # must not be remembered as finished
     wake: str = ""  # id of the wake list; it must be known before the first queueing
     own: bool = False  # the user's token: it serves one acquisition, and is never exchanged
+    keep: bool = False  # after a time-out the place stays, for whoever sends the token again
 
 
 def request(
@@ -116,13 +117,34 @@ def end(
     fence: int | None = None,
     *,
     resent: bool = False,
+    known: bool = False,
     job: str = "",
     keep_job_for: float = 0,
     note: str = "",
 ) -> Call[replies.Closed]:
-    """Release, abandon or clear."""
+    """Release, abandon or clear.
+
+    Parameters:
+        resent: a request of this token may still be under way, and must get nothing.
+        known: the same if the store knows the token; otherwise nothing is written.
+    """
     own = (token, fence or "", job, milliseconds(keep_job_for), note)
-    return Call("end", name, (reason, int(resent)), own, replies.end)
+    return Call("end", name, (reason, 2 if known else int(resent)), own, replies.end)
+
+
+def queue(name: str, most: int) -> Call[replies.Waiters]:
+    """Read who waits, at most so many, without writing."""
+    return Call("queue", name, (most,), (), replies.waiters)
+
+
+def account(name: str, account: str, member: str, most: int, seconds: float) -> Call[int]:
+    """Count `member` among an account's leases for so many seconds; `most` 0 takes it out.
+
+    Any lock of the bucket may be `name`. The answer is how many there are, or -1 if there were
+    `most` without it: then it was not counted.
+    """
+    args = (account, most, milliseconds(seconds))
+    return Call("account", name, args, (member,), replies.number)
 
 
 def resent(call: Call[replies.Closed]) -> Call[replies.Closed]:

@@ -1,5 +1,5 @@
 -- The arguments of end.lua, and the release of the only holder. Put after _tombs.lua.
-local reason, resent, token, fence, job, note = ARGV[6], ARGV[7] == '1', ARGV[8], ARGV[9], ARGV[10], ARGV[12]
+local reason, resent, token, fence, job, note = ARGV[6], ARGV[7] ~= '0', ARGV[8], ARGV[9], ARGV[10], ARGV[12]
 local r, list = look(token)
 local function ended(word, what) return reply('ended', word, what.held or 0, format('%.0f', what.fence)) end
 if r and fence ~= '' and fence ~= format('%.0f', r.fence) then return ended('superseded', r) end

@@ -1,6 +1,7 @@
 -- Release, abandon or clear: end what this token has, and hand over.
 -- PARTS    _common _read _tombs _release _write _stamp _ends _turns _books
--- ARGV     6 reason  7 resent (1: a request of this token may still be under way)  8 token  9 fence or ''
+-- ARGV     6 reason  7 resent (1: a request of this token may still be under way; 2: the same, if the token is known)
+--          8 token  9 fence or ''
 --          10 job to remember as finished or ''  11 for how long ms  12 note (who cleared it, and why)
 -- RETURNS  ended reason held-for fence, and the fence of an offer made if others wait behind it
 numbers(11, 11)
@@ -14,7 +15,7 @@ elseif r and r.state ~= 'ended' then
   if r.state == 'queued' then event(1, 'timed_out', r) else note_end() end
 else
   r = r or { token = token, fence = 0, held = 0 }
-  if resent or reason == 'abandoned' then
+  if ARGV[7] == '1' or reason == 'abandoned' then
     bury(r, reason, resent)
     touched = true
   else

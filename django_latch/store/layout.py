@@ -12,7 +12,15 @@ SCHEMA: Final = 1
 #: A week in milliseconds: how long a bucket's keys outlive what they hold.
 WEEK: Final = 604_800_000
 
-_TYPES: Final = {"R": "hash", "stamp": "string", "events": "stream", "W": "list", "waits": "hash", "J": "hash"}
+_TYPES: Final = {
+    "R": "hash",
+    "stamp": "string",
+    "events": "stream",
+    "W": "list",
+    "waits": "hash",
+    "J": "hash",
+    "A": "zset",
+}
 
 
 class Layout:
