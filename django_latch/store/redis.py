@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -90,8 +91,10 @@ class RedisStore:
 
     def batch(self, calls: Sequence[Call[Any]]) -> list[Any]:
         """The same on the heartbeat's own connection."""
-        if self._beat is None or self._beat[0] != os.getpid():
-            self._beat = os.getpid(), self._connection()
+        # A thread's own: gevent's sockets serve no other, and the exit runs in the main thread.
+        thread = threading.get_native_id()
+        if self._beat is None or self._beat[0] != thread:
+            self._beat = thread, self._connection()
         connection = self._beat[1]
         replies = _guarded(
             connection,
