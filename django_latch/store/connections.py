@@ -73,4 +73,6 @@ def prefix(alias: str) -> str:
 @receiver(setting_changed)
 def _forget(*, setting: str, **kwargs: Any) -> None:
     if setting in ("CACHES", "DJANGO_LATCH"):
+        for forgotten in list(_stores.values()):
+            forgotten.close()
         _stores.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -52,7 +53,6 @@ class RedisStore:
     def __init__(self, pool: ConnectionPool, prefix: str) -> None:
         self.layout = Layout(prefix)
         self.exchange = Exchange(self.layout)
-        self._connection_class = pool.connection_class
         given = pool.connection_kwargs
         self._kwargs = {
             **given,
@@ -64,6 +64,10 @@ class RedisStore:
             "decode_responses": False,
         }
         self._kwargs.pop("retry_on_error", None)
+        # Not a method: without a cycle a store that is dropped closes its sockets at once.
+        self._connection: Callable[[], AbstractConnection] = functools.partial(
+            pool.connection_class, **self._kwargs
+        )
         self._pool = Connections(self._connection, min(pool.max_connections, CONNECTIONS), TIMEOUT)
         self._beat: tuple[int, AbstractConnection] | None = None
         self._waiters: list[tuple[int, AbstractConnection]] = []
@@ -221,9 +225,12 @@ class RedisStore:
 
     # Connections
 
-    def _connection(self) -> AbstractConnection:
-        connection: AbstractConnection = self._connection_class(**self._kwargs)
-        return connection
+    def close(self) -> None:
+        """Close the connections that nobody uses just now."""
+        self._pool.clear()
+        while self._waiters:
+            _, connection = self._waiters.pop()
+            connection.disconnect()
 
     def _borrowed(self, use: Callable[[AbstractConnection], T], until: float | None = None) -> T:
         """What `use` returns; the connection is lent for that long."""
