@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import time
+
 import pytest
 import redis
 
