@@ -12,20 +12,6 @@ Operation = Callable[[], object]
 
 
 @dataclass(frozen=True)
-class Scenario:
-    """One question, put to several peers.
-
-    `peers` maps a name to the operation that is timed. `baseline` is the peer that the others are
-    divided by; `limits` maps a peer to the highest ratio that passes.
-    """
-
-    title: str
-    peers: Mapping[str, Operation]
-    baseline: str
-    limits: Mapping[str, float]
-
-
-@dataclass(frozen=True)
 class Result:
     """What one peer took: seconds per operation in each round, and its ratios to the baseline."""
 
@@ -44,17 +30,19 @@ class Result:
         return first, third
 
 
-def run(scenario: Scenario, *, rounds: int, calls: int) -> dict[str, Result]:
+def run(
+    peers: Mapping[str, Operation], baseline: str, *, rounds: int, calls: int
+) -> dict[str, Result]:
     """Time every peer `rounds` times, `calls` operations each, in turns: A B C, B C A, C A B ..."""
-    names = list(scenario.peers)
+    names = list(peers)
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for name in names:
-        _time(scenario.peers[name], max(calls // 4, 1))  # connections, script caches, imports
+        _time(peers[name], max(calls // 4, 1))  # connections, script caches, imports
     for turn in range(rounds):
         for position in range(len(names)):
             name = names[(turn + position) % len(names)]
-            seconds[name].append(_time(scenario.peers[name], calls))
-    base = seconds[scenario.baseline]
+            seconds[name].append(_time(peers[name], calls))
+    base = seconds[baseline]
     return {
         name: Result(mine, [one / other for one, other in zip(mine, base, strict=True)])
         for name, mine in seconds.items()

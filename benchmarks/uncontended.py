@@ -8,13 +8,21 @@ from itertools import cycle
 import redis_lock
 from django_redis import get_redis_connection
 
-from benchmarks.measure import Operation, Scenario
+from benchmarks.actors import actors
+from benchmarks.figures import Goal, Table, middle
+from benchmarks.measure import Operation, Result, run
+from benchmarks.peers import OURS, PYTHON_REDIS_LOCK, REDIS_PY
 from django_latch import latch
 
 #: Seconds that each lock would live.
 TTL = 30
 #: Names that a peer goes round, since real jobs rarely share one.
 NAMES = 50
+ROUNDS = 40
+#: Operations in one turn of a peer.
+CALLS = 100
+
+RAW = "SET NX PX + EVALSHA"
 
 RELEASE = """
 if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end
@@ -22,20 +30,35 @@ return 0
 """
 
 
-def scenario() -> Scenario:
+def measure(effort: float) -> Table:
+    """In a process of its own, since the lock of ours starts a thread."""
+    with actors(1) as (actor,):
+        return actor.ask(_measure, max(int(ROUNDS * effort), 4))
+
+
+def _measure(rounds: int) -> Table:
     """Acquire and release; every peer uses the client and pool that django-redis gives."""
-    return Scenario(
-        title="uncontended acquire + release",
-        peers={
-            "SET NX PX + EVALSHA": raw_pair(),
-            "django_latch": ours(),
-            "redis-py Lock": redis_py(),
-            "python-redis-lock": python_redis_lock(auto_renewal=False),
-            "python-redis-lock, renewed": python_redis_lock(auto_renewal=True),
-        },
-        baseline="SET NX PX + EVALSHA",
-        limits={"django_latch": 1.3},
+    peers = {
+        RAW: raw_pair(),
+        OURS: ours(),
+        REDIS_PY: redis_py(),
+        PYTHON_REDIS_LOCK: python_redis_lock(auto_renewal=False),
+        f"{PYTHON_REDIS_LOCK}, renewed": python_redis_lock(auto_renewal=True),
+    }
+    results = run(peers, RAW, rounds=rounds, calls=CALLS)
+    return Table(
+        f"uncontended acquire + release: {rounds} rounds of {CALLS}",
+        ("median", "of raw", "quartiles of it"),
+        [row(name, result) for name, result in results.items()],
+        [Goal(f"{OURS} / {RAW}", results[OURS].ratio, 1.3)],
+        raw=results[RAW].seconds,
     )
+
+
+def row(name: str, result: Result) -> tuple[str, ...]:
+    """Of the table."""
+    first, third = result.spread
+    return name, middle(result.seconds), f"{result.ratio:.2f}", f"{first:.2f} - {third:.2f}"
 
 
 def names(peer: str) -> cycle[str]:
