@@ -152,7 +152,7 @@ class Latch(Description):
         lease = self._lease(store, ask.name, grant, ask.ttl)
         try:
             lease.tell(signals.lock_acquired, waited=grant.waited, ttl=ask.ttl)
-            yield from _settle(grant.stale)
+            yield from settle(grant.stale)
         except BaseException:
             lease.release_soon()
             raise
@@ -282,7 +282,7 @@ class Latch(Description):
 latch = Latch
 
 
-def _settle(names: Iterable[str]) -> flow.Flow[None]:
+def settle(names: Iterable[str]) -> flow.Flow[None]:
     """Settle other locks whose leases have passed; what fails is left to another acquire."""
     for name in names:
         try:
