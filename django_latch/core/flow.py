@@ -110,6 +110,8 @@ def _until_granted(ask: Ask, standing: _Standing) -> Flow[Grant]:
                 raise errors.full(ask, held)
             case replies.Ended(reason) if standing.caller.own or reason in FINAL:
                 raise errors.ended(ask, reply, standing.waited())
+        if standing.caller.own:
+            break
         standing.start_again()
     raise StoreError("every grant was too late", reason="timeout", unanswered=False, again=False)
 
