@@ -260,9 +260,12 @@ def _guarded(
     """
     sent = False
     try:
-        _connect(connection, until)
+        hurried = _connect(connection, until)
         sent = True
-        return use()
+        result = use()
+        if hurried:
+            connection.disconnect()
+        return result
     except BaseException as error:
         drop()
         if isinstance(error, (redis_errors.RedisError, OSError)):
@@ -270,15 +273,15 @@ def _guarded(
         raise
 
 
-def _connect(connection: AbstractConnection, until: float | None) -> None:
+def _connect(connection: AbstractConnection, until: float | None) -> bool:
     """Connect within the caller's time, where that is shorter than the alias's time-outs.
 
-    The socket keeps the shorter ones until it breaks. That is harmless: a call that meets them is
-    sent again on another.
+    Returns:
+        Whether the socket now has shorter ones, which the next user must not inherit.
     """
-    if until is None:
+    if until is None or getattr(connection, "_sock", None) is not None:
         connection.connect()
-        return
+        return False
     usual = {name: getattr(connection, name, None) for name in CONNECT_TIMEOUTS}
     left = max(until - now(), 0.001)
     try:
@@ -288,6 +291,7 @@ def _connect(connection: AbstractConnection, until: float | None) -> None:
     finally:
         for name, most in usual.items():
             setattr(connection, name, most)
+    return any(most is None or left < most for most in usual.values())
 
 
 def _told_apart(error: Exception, sent: bool, until: float | None) -> StoreError:
