@@ -1,0 +1,33 @@
+"""After every test the whole database is examined, as in tests/integration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from tests.integration import audit
+from tests.integration.aliases import latch_settings
+from tests.waiting.crowd import BRISK, Crowd
+
+
+@pytest.fixture(autouse=True)
+def _sound(raw: redis.Redis, _empty: None) -> Iterator[None]:
+    """Whatever a test did, every key has an end, and lists and records agree."""
+    yield
+    audit.assert_sound(raw)
+
+
+@pytest.fixture
+def _brisk() -> Iterator[None]:
+    """Short slices, so that a test need not wait for the usual ones."""
+    with latch_settings(**BRISK):
+        yield
+
+
+@pytest.fixture
+def crowd(raw: redis.Redis) -> Iterator[Crowd]:
+    """Threads that wait for locks."""
+    with Crowd(raw) as threads:
+        yield threads
