@@ -71,11 +71,11 @@ def test_ten_thousand_leases_leave_nothing_but_one_thread(raw: redis.Redis) -> N
 
 def test_a_thousand_leases_are_renewed_by_one_thread_in_batches(raw: redis.Redis) -> None:
     with proxy() as network, locks_at(network.url):
-        leases = [lock(f"job {number}", ttl=6).acquire() for number in range(1000)]
+        leases = [lock(f"job {number}", ttl=4).acquire() for number in range(1000)]
         assert threads() == ["django_latch-heartbeat"]
         acquired = {lease.name: audit.records(raw, lease.name)[lease.token].exp for lease in leases}
         raw.config_resetstat()
-        until(lambda: calls(raw, "evalsha") >= 1000, within=2 + 4)
+        until(lambda: calls(raw, "evalsha") >= 1000, within=2 + 2)
         # Pieces of at most 64 kB, as they came over the network: 1000 calls are half a megabyte.
         assert 1 <= len(network.calls("renew")) < 100
         for lease in leases:
