@@ -126,9 +126,9 @@ class Lease(Hold):
         return self.leave()
 
     def leave(self) -> str:
-        """Look after the lease no longer, without a word to the store: its token has another keeper.
+        """Look after the lease no longer, without a word to the store.
 
-        The record stays as it is; unlike `detach`, for one that names no process to begin with.
+        Unlike `detach`, for a record that names no process, or a token that another has now.
 
         Returns:
             The token.

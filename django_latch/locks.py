@@ -172,7 +172,9 @@ class Latch(Description):
         except LatchNotAcquired:
             return None
 
-    def adopt(self, token: str, *, into: str | None = None, remember: float = 0) -> Lease:
+    def adopt(
+        self, token: str, *, into: str | None = None, remember: float = 0, min_hold: float = 0
+    ) -> Lease:
         """Take over a lease that another process has detached.
 
         Parameters:
@@ -180,13 +182,14 @@ class Latch(Description):
             into: a token of one's own for the lease, as for `acquire`.
             remember: seconds for which the store says of `token` that it was adopted, at least:
                 for as long as a copy of the message that brought it may still come.
+            min_hold: as for `acquire`.
 
         Raises:
             LatchNotHeld: it holds nothing (any more); `reason` says why.
             LatchUnavailable: no answer.
         """
         store = self._store()
-        return drive.sync(self._adopting(store, token, into, remember), store)
+        return drive.sync(self._adopting(store, token, into, remember, min_hold), store)
 
     async def aadopt(self, token: str) -> Lease:
         """The async twin of `adopt`."""
@@ -194,10 +197,16 @@ class Latch(Description):
         return await drive.run(self._adopting(store, token), store.twin())
 
     def _adopting(
-        self, store: Store, token: str, into: str | None = None, remember: float = 0
+        self,
+        store: Store,
+        token: str,
+        into: str | None = None,
+        remember: float = 0,
+        min_hold: float = 0,
     ) -> flow.Flow[Lease]:
         ask, own = self._ask(conf.load()), new_token() if into is None else check_token(into)
-        call = verbs.adopt(ask.name, check_token(token), own, ask.ttl, ask.owner, remember)
+        old = check_token(token)
+        call = verbs.adopt(ask.name, old, own, ask.ttl, ask.owner, remember, min_hold)
         reply, sent = yield from flow.twice(call)
         if isinstance(reply, replies.Ended):
             raise LatchNotHeld(

@@ -6,12 +6,14 @@ import json
 import logging
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from celery.exceptions import Ignore, Reject, Retry
 
 from django_latch import signals
+from django_latch.celery import queued, rerun
 from django_latch.celery.header import HEADER, Carried, strip
 from django_latch.core.owner import Owner
 from django_latch.exceptions import LatchError, LatchNotAcquired, LatchUnavailable
@@ -31,9 +33,10 @@ SHORTEST: Final = 0.25
 
 def runs_anyway(job: Job, refusal: LatchError) -> bool:
     """Whether the task runs without its lock, because its options say so for an outage."""
-    if not isinstance(refusal, LatchUnavailable) or job.flight.on_outage != "run":
+    if not isinstance(refusal, LatchUnavailable) or job.flight.outages["run"] != "run":
         return False
     logger.warning("%s: runs without its lock %s: %s", job.name, job.key, refusal)
+    _drop_queued(job)
     return True
 
 
@@ -55,28 +58,58 @@ def refused(job: Job, refusal: LatchNotAcquired | LatchUnavailable) -> Any:
 
 
 def _conflict(job: Job, refusal: LatchNotAcquired) -> Any:
-    policy = job.flight.policy
-    if policy == "retry":
-        if job.from_message and job.waits < job.flight.max_waits:
-            _retry(job, refusal, "busy")
-        policy = job.flight.on_exhausted if job.from_message else "raise"
+    policy = job.flight.policies.get("run", "retry")  # at="enqueue": it has none of its own
+    if not job.from_message and policy in ("retry", "rerun"):
+        policy = "raise"  # there is no message to send again
+    if policy == "rerun":
+        slot = _next_run(job, refusal)
+        if slot in ("merged", "none"):
+            return _skip(job, refusal, "merged")
+        policy = "retry"  # the next run is another task's
+    if policy == "retry" and job.waits < job.flight.max_waits:
+        _retry(job, refusal, "busy")
+    if policy in ("retry", "wait"):
+        policy = job.flight.on_exhausted
     if policy == "raise":
         raise refusal
-    return _skip(job, refusal)
+    return _skip(job, refusal, "busy")
+
+
+def _next_run(job: Job, refusal: LatchNotAcquired) -> str:
+    """Make sure of one more run, and send this message again if it is to carry that."""
+    countdown = rerun.countdown(job.waits)
+    live = rerun.live_seconds(job.flight, countdown)
+    try:
+        payload = rerun.packed_run(job)
+        slot = rerun.claim(job.key, str(job.identity), payload, live, again=job.carries)
+    except LatchUnavailable as outage:
+        _outage(job, outage)
+    if slot.word == "carrier":
+        _send_again(job, refusal, "rerun", countdown, job.waits + 1, carries=True)
+        raise Retry(str(refusal), when=countdown)
+    return slot.word
 
 
 def _outage(job: Job, refusal: LatchUnavailable) -> NoReturn:
-    retries = job.flight.on_outage == "retry" and job.from_message
+    retries = job.flight.outages["run"] == "retry" and job.from_message
     if retries and job.waits < job.flight.max_waits:
         _retry(job, refusal, "unreachable")
+    _drop_queued(job)
     raise refusal
 
 
-def _skip(job: Job, refusal: LatchNotAcquired) -> Any:
-    facts = _facts(job, refusal, "busy")
+def _drop_queued(job: Job) -> None:
+    """Free what was sent with the message, which does not come again."""
+    if job.from_message and job.carried is not None:
+        queued.owe(job.key, job.carried.token)
+
+
+def _skip(job: Job, refusal: LatchNotAcquired, reason: str) -> Any:
+    facts = _facts(job, refusal, reason)
     logger.info(
-        "%s: skipped, %s is held by %s for %s",
+        "%s: skipped%s, %s is held by %s for %s",
         job.name,
+        ", the next run has its arguments" if reason == "merged" else "",
         job.key,
         _who(refusal.holder or {}),
         _age(refusal.holder or {}),
@@ -93,10 +126,27 @@ def _retry(job: Job, refusal: LatchError, reason: str) -> NoReturn:
     raise Retry(str(refusal), when=countdown)
 
 
-def _send_again(job: Job, refusal: LatchError, reason: str, countdown: float, waits: int) -> None:
+def _send_again(
+    job: Job,
+    refusal: LatchError,
+    reason: str,
+    countdown: float,
+    waits: int,
+    *,
+    carries: bool = False,
+) -> None:
     """Publish the job's message once more, with the same id and number of retries."""
     request = job.request
-    carried = Carried(task_id=job.task_id, key=job.key, waits=waits)
+    before = job.carried or Carried(task_id=job.task_id)
+    outage = isinstance(refusal, LatchUnavailable)
+    carried = replace(
+        before,
+        key=job.key,
+        waits=waits,
+        # After any answer the lock that came with the message has been taken over or has ended.
+        token=before.token if outage else None,
+        carries=carries or before.carries,
+    )
     shown = {name: request.get(name) for name in ("argsrepr", "kwargsrepr") if request.get(name)}
     message = job.task.signature_from_request(
         request,
@@ -110,6 +160,7 @@ def _send_again(job: Job, refusal: LatchError, reason: str, countdown: float, wa
     except Exception as error:
         if job.task.acks_late:  # the broker still has this message
             raise Reject(error, requeue=True) from error
+        _drop_queued(job)
         raise refusal from error
     facts = _facts(job, refusal, reason)
     logger.info(

@@ -23,14 +23,33 @@ class Run:
 
 
 _current: ContextVar[Run | None] = ContextVar("django_latch_celery_run", default=None)
+_parked: ContextVar[Run | None] = ContextVar("django_latch_celery_parked", default=None)
 
 
 def runs() -> Iterator[Run]:
-    """The runs in progress, the innermost first."""
-    run = _current.get()
+    """The runs in progress, the innermost first; then the one that is parked."""
+    run = _current.get() or _parked.get()
     while run is not None:
         yield run
         run = run.outer
+
+
+def park(job: Job, holding: Holding) -> None:
+    """Keep the lock of a run that has just failed: Celery may be about to send its retry."""
+    _parked.set(Run(job, holding, None))
+
+
+def unpark(*, published: bool) -> None:
+    """The task is over: release what is parked and was not handed on.
+
+    Parameters:
+        published: False if a retry could not be sent.
+    """
+    if (run := _parked.get()) is not None:
+        _parked.set(None)
+        if not published:
+            run.holding.take_back()
+        run.holding.release()
 
 
 @contextmanager

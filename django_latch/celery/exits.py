@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from celery import current_app
-from celery.signals import before_task_publish
+from celery import current_app, states
+from celery.signals import before_task_publish, task_postrun
 
 from django_latch.celery import current
 from django_latch.celery.guarded import guarded_of
 from django_latch.celery.header import HEADER, RUN, Carried, read
 from django_latch.celery.outgoing import header_for
+from django_latch.celery.times import queue_seconds
 
 
 @before_task_publish.connect(dispatch_uid="django_latch.celery", weak=False)
@@ -39,8 +41,31 @@ def leaving(
     finally:
         for run in current.runs():
             if run.job.task_id == task_id:
-                run.holding.finished = True
-                run.holding.release()
+                _hand_on(run, headers)
+
+
+def _hand_on(run: current.Run, headers: dict[str, Any]) -> None:
+    """Give the run's lock back before its retry or replacement is out, or leave it to the retry."""
+    job, holding = run.job, run.holding
+    holding.finished = True
+    ours = read(headers, job.task_id)
+    retries = "id" in headers and headers.get("retries", 0) > job.request.retries
+    if job.flight.hold_on_retry and retries and ours and ours.key == job.key:
+        seconds = queue_seconds(job.task, headers, job.flight.queue_seconds)
+        token = holding.hand_over(seconds)
+        headers[HEADER] = replace(ours, token=token).to_header()
+    else:
+        holding.release()
+
+
+@task_postrun.connect(dispatch_uid="django_latch.celery", weak=False)
+def over(state: str | None = None, **_: Any) -> None:
+    """The task has ended in every respect: nothing may be left of its lock.
+
+    Parameters:
+        state: how it ended.
+    """
+    current.unpark(published=state != states.REJECTED)
 
 
 def _add_key(name: str, task_id: str, headers: dict[str, Any], args: Any, kwargs: Any) -> None:

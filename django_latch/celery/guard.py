@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from celery.exceptions import Reject, Retry
+from celery.exceptions import Ignore, Reject, Retry
 
-from django_latch.celery import conflicts, current
+from django_latch.celery import abort, conflicts, current, rerun
 from django_latch.celery.holding import Holding
 from django_latch.celery.job import Job, carried_by
 from django_latch.namespace import tenant
@@ -56,21 +56,39 @@ def _under_lock(job: Job, body: Callable[..., Any]) -> Any:
                     return _call(job, holding, body)
                 return conflicts.refused(job, refusal)
             finally:
-                holding.release()
+                if not holding.parked:
+                    holding.release()
         finally:
             # Once more: a soft time limit or a SystemExit may have come in the middle of it.
-            holding.release()
+            if not holding.parked:
+                holding.release()
 
 
 def _call(job: Job, holding: Holding, body: Callable[..., Any]) -> Any:
     try:
-        with holding.as_current():
-            result = body(*job.args, **job.kwargs)
+        args, kwargs = rerun.arguments(job, holding.payload)
+        with holding.as_current(), abort.armed(job, holding.lease):
+            result = body(*args, **kwargs)
     except Exception as error:
         holding.finished = _is_end(job, error)
+        if isinstance(error, Reject):  # as Celery says it where a retry cannot be sent
+            holding.take_back()
+        if _may_retry_itself(job, error):
+            holding.parked = True
+            current.park(job, holding)
         raise
     holding.finished = True
     return result
+
+
+def _may_retry_itself(job: Job, error: Exception) -> bool:
+    """Whether Celery's autoretry, which is outside of us, may send a retry that keeps the lock."""
+    return (
+        job.flight.hold_on_retry
+        and job.from_message
+        and hasattr(job.task, "_orig_run")
+        and not isinstance(error, (Retry, Ignore, Reject))
+    )
 
 
 def _is_end(job: Job, error: Exception) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 #: Name of the header. Not ``x-...``: Celery and brokers add and drop those themselves.
@@ -21,9 +21,12 @@ class Carried:
         task_id: the job it was made for. Whoever copies all headers of a running task to a child
             copies this one too; the child has another id, so it does not count there.
         key: the lock's name; None: not made yet.
-        tenant: what ``DJANGO_LATCH["NAMESPACE"]`` said at the sender, for a retry with other arguments.
+        tenant: what ``DJANGO_LATCH["NAMESPACE"]`` said at the sender: for a retry with others.
         waits: how often the message was sent again because of a conflict or an outage.
         off: the call was made with ``single_flight=False``.
+        token: the secret of a lock that was taken when the message was sent; never shown.
+        carries: the message carries the lock's next run.
+        made: when the call was made, in microseconds of the sender's clock; where calls are merged.
     """
 
     task_id: str
@@ -31,6 +34,9 @@ class Carried:
     tenant: str | None = None
     waits: int = 0
     off: bool = False
+    token: str | None = field(default=None, repr=False)
+    carries: bool = False
+    made: int = 0
 
     def to_header(self) -> dict[str, Any]:
         """The header's value: plain values that every broker's header table can hold."""
@@ -43,14 +49,16 @@ def read(headers: Mapping[str, Any] | None, task_id: str | None) -> Carried | No
     facts = (headers or {}).get(HEADER)
     if not isinstance(facts, Mapping) or not task_id or facts.get("task_id") != task_id:
         return None
-    key, tenant, waits = facts.get("key"), facts.get("tenant"), facts.get("waits", 0)
-    return Carried(
-        task_id=task_id,
-        key=key if isinstance(key, str) else None,
-        tenant=tenant if isinstance(tenant, str) else None,
-        waits=waits if isinstance(waits, int) else 0,
-        off=facts.get("off") is True,
-    )
+    texts: dict[str, Any] = {
+        name: value
+        for name in ("key", "tenant", "token")
+        if isinstance(value := facts.get(name), str)
+    }
+    numbers: dict[str, Any] = {
+        name: value for name in ("waits", "made") if isinstance(value := facts.get(name), int)
+    }
+    flags: dict[str, Any] = {name: facts.get(name) is True for name in ("off", "carries")}
+    return Carried(task_id=task_id, **texts, **numbers, **flags)
 
 
 def strip(headers: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -6,10 +6,12 @@ import logging
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
+from django_latch.celery import queued
 from django_latch.celery.header import RUN
+from django_latch.core.owner import Owner
 from django_latch.core.tokens import fingerprint, new_token
 from django_latch.current import as_current
-from django_latch.exceptions import LatchError, LatchNotAcquired, LatchUnavailable
+from django_latch.exceptions import LatchError, LatchNotAcquired, LatchNotHeld, LatchUnavailable
 from django_latch.locks import Latch, Lease
 
 if TYPE_CHECKING:
@@ -21,8 +23,9 @@ logger = logging.getLogger("django_latch")
 class Holding:
     """The lock of one run.
 
-    The token exists before it is sent anywhere, so whatever interrupts the acquire (a soft time
-    limit, the SystemExit of a shutdown), `release` can still end what the server granted.
+    Mostly one; see `Job.copy_lock` for when there are two. The token exists before it is sent
+    anywhere, so whatever interrupts the acquire (a soft time limit, the SystemExit of a shutdown),
+    `release` can still end what the server granted.
 
     Parameters:
         job: the call that is about to run.
@@ -32,20 +35,32 @@ class Holding:
     #: not run it again.
     finished = False
 
+    #: Kept beyond the end of the run, for a retry that Celery may be about to send.
+    parked = False
+
+    #: What the run is to get instead of its own arguments, where it is the lock's next run.
+    payload: str | None = None
+
     def __init__(self, job: Job) -> None:
         # The worker's main process made the token, so that it can tell the store of our death.
         token = job.request.get(RUN) if job.from_message else None
         self._job = job
         self._token: str = token or new_token()
-        self._lease: Lease | None = None
+        self._queued = job.carried.token if job.carried and job.from_message else None
+        self._leases: dict[str, Lease] = {}
+        self._handed: str | None = None
+        self._asking: str | None = None
         self._asked = False
-        owner = job.owner(run=fingerprint(self._token))
-        self._latch = Latch.exact(job.key, ttl=job.flight.ttl, timeout=0, owner=owner)
 
     @property
     def held(self) -> bool:
-        """Whether the lock was granted and not given back yet."""
-        return self._asked and self._lease is not None
+        """Whether the run has what it needs, and has not given it back yet."""
+        return self._asked and self._asking is None
+
+    @property
+    def lease(self) -> Lease | None:
+        """The lease of the key's lock; None where there is none."""
+        return self._leases.get(self._job.key)
 
     def acquire(self) -> LatchNotAcquired | LatchUnavailable | None:
         """Take the lock.
@@ -56,36 +71,125 @@ class Holding:
         """
         self._asked = True
         try:
-            self._lease = self._acquire()
+            self._take_all()
         except (LatchNotAcquired, LatchUnavailable) as refusal:
+            if isinstance(refusal, LatchUnavailable) and self._asking and self._queued:
+                queued.owe(self._asking, self._token)  # an adoption may be under way
+            # What was sent with the message stays with it: the message may be sent again.
+            self._asking = self._queued = None
+            self._release_all()
             self._asked = False
             return refusal
         return None
 
     def as_current(self) -> AbstractContextManager[Lease | None]:
         """Let `current_lease` say this lease in the body; nothing where there is none."""
-        return nullcontext() if self._lease is None else as_current(self._lease)
+        return nullcontext() if self.lease is None else as_current(self.lease)
 
     def release(self) -> None:
         """Give the lock back; quiet if that is done or was never needed.
 
         Never raises an error of ours: the task's own result or exception stands.
         """
-        if not self._asked:
-            return
+        if self._asked:
+            self._release_all()
+            self._asked = False
+
+    def hand_over(self, seconds: float) -> str | None:
+        """Leave the key's lock to the message of a retry, and give back what else is held.
+
+        Parameters:
+            seconds: how long that message may be under way.
+
+        Returns:
+            The secret for the message; None where nothing is held (any more).
+        """
+        lease = self._leases.pop(self._job.key, None)
+        if lease is not None:
+            limit = self._job.flight.limit
+            try:
+                self._handed = queued.hand_over(lease, seconds, limit, self._owner())
+            except LatchError as error:
+                self._warn(lease.name, error)
+        self.release()
+        return self._handed
+
+    def take_back(self) -> None:
+        """Free what was handed over: the message could not be sent."""
+        queued.give_back(self._job.key, self._handed)
+        self._handed = None
+
+    def _take_all(self) -> None:
+        job = self._job
+        if job.copy_lock is not None:
+            self._take(
+                Latch.exact(job.copy_lock, ttl=job.flight.ttl, timeout=0, owner=self._owner())
+            )
+        if job.flight.at != "enqueue":
+            self._take_key(self._latch())
+        elif job.carries:
+            self._take_key(self._latch())  # what the next run is to get is told with the grant
+            self._give_back(self._leases[job.key])
+            del self._leases[job.key]
+        else:
+            queued.give_back(job.key, self._queued)
+        self._queued = None
+
+    def _take_key(self, latch: Latch) -> None:
+        if self._queued is None:
+            return self._take(latch, self._job.flight.hold_seconds)
+        self._asking = latch.name
+        job, least = self._job, self._job.flight.hold_seconds
+        try:
+            lease = latch.adopt(
+                self._queued, into=self._token, remember=job.remember_for, min_hold=least
+            )
+        except LatchNotHeld:  # it expired in the queue, or a copy was faster: ask as anybody
+            return self._take(latch, least)
+        self._leases[latch.name], self._asking = lease, None
+
+    def _take(self, latch: Latch, min_hold: float = 0) -> None:
+        self._asking = latch.name
+        lease = latch.acquire(token=self._token, job=self._job.identity, min_hold=min_hold)
+        self._leases[latch.name], self._asking = lease, None
+        self.payload = lease.payload
+
+    def _release_all(self) -> None:
+        while self._leases:
+            name = next(reversed(self._leases))
+            self._give_back(self._leases[name])
+            del self._leases[name]
+        if self._asking is not None:  # interrupted, or without an answer
+            queued.give_back(self._asking, self._token)
+            self._asking = None
+        if self._queued is not None:  # interrupted before it was taken over for certain
+            queued.give_back(self._job.key, self._queued)
+            self._queued = None
+
+    def _give_back(self, lease: Lease) -> None:
         job = self._job
         try:
-            lease = self._lease or self._acquire()  # interrupted: the same token, so no new grant
             lease.release(
                 finished_job=job.identity if self.finished else None,
                 keep_job_for=job.remember_for if self.finished else 0,
             )
         except LatchError as error:
-            logger.warning("%s: could not give back the lock %s: %s", job.name, job.key, error)
-        self._asked = False
+            self._warn(lease.name, error)
 
-    def _acquire(self) -> Lease:
-        job = self._job
-        return self._latch.acquire(
-            token=self._token, job=job.identity, min_hold=job.flight.hold_seconds
+    def _latch(self) -> Latch:
+        flight = self._job.flight
+        waits = flight.policies.get("run") == "wait"
+        timeout = flight.timeout if waits else 0
+        return Latch.exact(
+            self._job.key,
+            ttl=flight.ttl,
+            timeout=timeout,
+            limit=flight.limit,
+            owner=self._owner(),
         )
+
+    def _owner(self) -> Owner:
+        return self._job.owner(run=fingerprint(self._token))
+
+    def _warn(self, name: str, error: LatchError) -> None:
+        logger.warning("%s: could not give back the lock %s: %s", self._job.name, name, error)

@@ -23,9 +23,15 @@ def on_function(flight: SingleFlight, function: Callable[..., Any]) -> Callable[
     """Guard a function that a task decorator above will make a task of.
 
     Raises:
-        LatchValueError: it is a coroutine function, or guarded already.
+        LatchValueError: it is a coroutine function, or guarded already; or the options want more
+            than can be done from here: only a task that exists can decline to be sent.
         LatchNameError: the key's template does not fit its signature.
     """
+    if flight.at != "run":
+        raise LatchValueError(
+            f"single_flight: at={flight.at!r} takes the lock when the call is sent, and under the "
+            "task decorator nothing sees that; move @single_flight above it"
+        )
     return wrappers.function(checked(flight, function, bound=None), function)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from celery.utils.saferepr import saferepr
 
 from django_latch.celery.header import Carried, read
+from django_latch.core.names import fit_name
 from django_latch.core.owner import Owner
 
 if TYPE_CHECKING:
@@ -83,9 +85,32 @@ class Job:
         return self.carried.waits if self.carried else 0
 
     @property
+    def carries(self) -> bool:
+        """Whether its message carries the lock's next run."""
+        return self.carried is not None and self.carried.carries
+
+    @property
+    def copy_lock(self) -> str | None:
+        """A lock of this job alone, where that of the key does not keep its copies apart.
+
+        Copies of one message may meet while the key's lock is free, or has a permit left, or has
+        been handed on to a retry.
+        """
+        flight = self.flight
+        shared = flight.at == "enqueue" or flight.limit > 1 or flight.hold_on_retry
+        if not shared or not self.remember_for:
+            return None
+        return copy_lock_of(self.task_id)
+
+    @property
     def remember_for(self) -> float:
-        """Seconds for which the broker may still deliver another copy; 0: it will not."""
-        if not self.from_message or not (self.task.acks_late or self.request.eta or self._is_copy):
+        """Seconds for which the broker may still deliver another copy; 0: it will not.
+
+        The carrier of a next run counts too: whoever misses it sends it again.
+        """
+        if not self.from_message:
+            return 0
+        if not (self.task.acks_late or self.request.eta or self._is_copy or self.carries):
             return 0
         transport = self.task.app.conf.broker_transport_options or {}
         return float(transport.get("visibility_timeout") or _VISIBILITY_TIMEOUT) + _SWEEP
@@ -120,6 +145,11 @@ class Job:
         shown = self.request.get("argsrepr") if self.request is not None else None
         named = self.request.get("kwargsrepr") if self.request is not None else None
         return f"{shown or saferepr(self.args)} {named or saferepr(self.kwargs)}"
+
+
+def copy_lock_of(task_id: str) -> str:
+    """The name of the lock that keeps copies of a job apart; see `Job.copy_lock`."""
+    return fit_name(f"celery-job:{quote(task_id)}")
 
 
 def carried_by(task: Any) -> Carried | None:

@@ -7,34 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from difflib import get_close_matches
-from typing import Any, Final, Literal, TypeVar, overload
+from functools import cached_property
+from typing import Any, Literal, TypeVar, overload
 
-from django_latch.celery import install, placement
+from django_latch.arguments import PERMITS, count
+from django_latch.celery import choices, install, placement
 from django_latch.core.templates import Template
-from django_latch.core.timing import SHORTEST, seconds
+from django_latch.core.timing import SHORTEST
 from django_latch.exceptions import LatchValueError
 
 T = TypeVar("T")
-
-#: Longest duration an option may name, in seconds; the settings MAX_TTL and so on are stricter.
-_LONGEST: Final = 10 * 365 * 86400
-
-#: option -> (words that work, words that belong to the design and are not built yet)
-_WORDS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-    "at": (("run",), ("enqueue", "both")),
-    "on_conflict": (("skip", "raise", "retry"), ("wait", "rerun")),
-    "on_exhausted": (("raise", "skip"), ()),
-    "on_lost": (("flag",), ("abort",)),
-    "on_outage": (("retry", "raise", "run"), ()),
-}
-
-#: Options that belong to the design and are not built yet, with the only value they accept.
-_LATER: Final[Mapping[str, Any]] = {
-    "limit": 1,
-    "enqueue_ttl": None,
-    "timeout": None,
-    "hold_on_retry": False,
-}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,23 +27,36 @@ class SingleFlight:
         key: the lock's name: a template over the call's arguments (``"sync:{account_id}"``), a
             callable that gets the arguments and returns the name, or None for the task's name and
             all its arguments. Tasks with the same template share their locks.
-        at: ``"run"``: a second call is refused while one runs.
+        at: ``"run"``: a second call is refused while one runs. ``"enqueue"``: while one is queued;
+            the lock is free again when the run starts. ``"both"``: from the call to the end of the
+            run.
         ttl: seconds or timedelta a dead run blocks the key at most; renewed while the run lives.
             None: ``DJANGO_LATCH["TTL"]``.
-        on_conflict: what a call does that finds the lock held: ``"skip"`` returns `skip_value`,
-            ``"raise"`` raises `LatchBusy`, ``"retry"`` sends the job again, later. Or a dict with
-            the policy of each side, ``{"run": "skip"}``.
+        enqueue_ttl: seconds or timedelta for which a queued job, or a retry that keeps the lock,
+            blocks the key at most, after its ETA; with ``expires`` until then.
+        limit: how many calls may have the lock at once.
+        on_conflict: what a call does that finds the lock held: ``"skip"`` returns `skip_value`
+            (when sending: the `AsyncResult` of the job that has it), ``"raise"`` raises
+            `LatchBusy`, ``"rerun"`` asks for one more run after the present one, with the latest
+            arguments. At the run also ``"retry"``: sends the job again, later; and ``"wait"``:
+            waits in the queue for `timeout`. Or a dict by side: ``{"enqueue": ..., "run": ...}``.
         on_lost: ``"flag"``: a run whose lock is lost goes on; the log, a signal and
-            ``current_lease().ensure_held()`` tell.
+            ``current_lease().ensure_held()`` tell. ``"abort"``: in a prefork worker it also gets
+            a `SoftTimeLimitExceeded`.
         on_outage: what a call does that cannot reach the lock store: ``"retry"`` sends it again, at
             most `max_waits` times, then raises; ``"raise"`` raises `LatchUnavailable`; ``"run"``
-            runs without the lock.
+            goes on without the lock. Or a dict by side.
+        timeout: seconds or timedelta to wait. None: ``DJANGO_LATCH["TIMEOUT"]``.
         max_waits: how often a job is sent again because of a conflict or an outage. The task's own
             retries are untouched.
-        on_exhausted: what follows after `max_waits` conflicts: ``"raise"`` or ``"skip"``.
+        on_exhausted: what follows after `max_waits` conflicts or `timeout`: ``"raise"`` or
+            ``"skip"``.
         skip_value: result of a skipped call.
         min_hold: seconds or timedelta for which the lock stays taken, even if the run is shorter.
-        limit, enqueue_ttl, timeout, hold_on_retry: not available yet.
+        hold_on_retry: keep the lock until the retry runs, instead of giving it back.
+        parent_heartbeat: in a prefork worker, let the main process renew the lock too, so that a
+            call which holds Python's global lock for long does not lose it. A run that hangs keeps
+            its lock then.
 
     Raises:
         LatchValueError: an option has a value that is not allowed; names both and the remedy.
@@ -69,24 +64,22 @@ class SingleFlight:
     """
 
     key: str | Callable[..., str] | None = None
-    at: Literal["run"] = "run"
+    at: Literal["run", "enqueue", "both"] = "run"
     ttl: float | timedelta | None = None
+    enqueue_ttl: float | timedelta = 3600
+    limit: int = 1
     on_conflict: str | Mapping[str, str] = "skip"
-    on_lost: Literal["flag"] = "flag"
-    on_outage: Literal["retry", "raise", "run"] = "retry"
+    on_lost: Literal["flag", "abort"] = "flag"
+    on_outage: str | Mapping[str, str] = "retry"
+    timeout: float | timedelta | None = None
     max_waits: int = 20
     on_exhausted: Literal["raise", "skip"] = "raise"
     skip_value: Any = None
     min_hold: float | timedelta = 0
-    limit: int = 1
-    enqueue_ttl: float | timedelta | None = None
-    timeout: float | timedelta | None = None
     hold_on_retry: bool = False
+    parent_heartbeat: bool = False
 
     def __post_init__(self) -> None:
-        for option, only in _LATER.items():
-            if getattr(self, option) != only:
-                raise LatchValueError(f"single_flight: {option} is not available yet; leave it out")
         if isinstance(self.key, str):
             Template(self.key)
         elif self.key is not None and not callable(self.key):
@@ -95,38 +88,53 @@ class SingleFlight:
             )
         elif inspect.iscoroutinefunction(self.key):
             raise LatchValueError("single_flight: key must be a plain function, not a coroutine")
-        for option in _WORDS:
-            if option != "on_conflict":
-                _check_word(option, getattr(self, option))
-        _check_word("on_conflict", self.policy)
-        if (
-            isinstance(self.max_waits, bool)
-            or not isinstance(self.max_waits, int)
-            or self.max_waits < 0
-        ):
+        choices.word("at", self.at, tuple(choices.SIDES))
+        choices.word("on_lost", self.on_lost, ("flag", "abort"))
+        choices.word("on_exhausted", self.on_exhausted, ("raise", "skip"))
+        count("single_flight: max_waits", self.max_waits, 0, 10**9)
+        count("single_flight: limit", self.limit, 1, PERMITS)
+        for option, least in (("ttl", SHORTEST), ("timeout", 0)):
+            if getattr(self, option) is not None:
+                choices.duration(option, getattr(self, option), least)
+        choices.duration("enqueue_ttl", self.enqueue_ttl, SHORTEST)
+        choices.duration("min_hold", self.min_hold, 0)
+        for option in ("hold_on_retry", "parent_heartbeat"):
+            if not isinstance(getattr(self, option), bool):
+                raise LatchValueError(
+                    f"single_flight: {option} must be True or False, "
+                    f"not {getattr(self, option)!r:.80}"
+                )
+        if self.hold_on_retry and self.at == "enqueue":
             raise LatchValueError(
-                f"single_flight: max_waits must be a whole number from 0, not {self.max_waits!r:.80}"
+                "single_flight: hold_on_retry keeps the lock of a run, and at='enqueue' takes none "
+                "there; use at='both'"
             )
-        if self.ttl is not None:
-            _duration("ttl", self.ttl, SHORTEST)
-        _duration("min_hold", self.min_hold, 0)
+        _ = self.policies, self.outages  # checked as they are made
+
+    @cached_property
+    def policies(self) -> Mapping[str, str]:
+        """What a call does that finds the lock held, by side; only the sides that `at` has."""
+        return choices.conflicts(self.at, self.on_conflict)
+
+    @cached_property
+    def outages(self) -> Mapping[str, str]:
+        """What a call does that cannot reach the lock store, by side."""
+        return choices.outages(self.on_outage)
 
     @property
-    def policy(self) -> str:
-        """What a call does at run time that finds the lock held."""
-        if not isinstance(self.on_conflict, Mapping):
-            return self.on_conflict
-        if extra := sorted(set(self.on_conflict) - {"run"}):
-            raise LatchValueError(
-                f"single_flight: on_conflict has {extra[0]!r}, but at={self.at!r} has the side "
-                "'run' only; leave it out"
-            )
-        return self.on_conflict.get("run", "skip")
+    def reruns(self) -> bool:
+        """Whether calls may be merged into one next run."""
+        return "rerun" in self.policies.values()
 
     @property
     def hold_seconds(self) -> float:
         """`min_hold` in seconds."""
-        return _duration("min_hold", self.min_hold, 0)
+        return choices.duration("min_hold", self.min_hold, 0)
+
+    @property
+    def queue_seconds(self) -> float:
+        """`enqueue_ttl` in seconds."""
+        return choices.duration("enqueue_ttl", self.enqueue_ttl, SHORTEST)
 
     def __call__(self, target: T) -> T:
         """Decorate a task (from above) or a function that will become one (from below).
@@ -141,32 +149,13 @@ class SingleFlight:
         install.on_class(self, owner, name)
 
 
-def _duration(option: str, value: object, least: float) -> float:
-    return seconds(value, f"single_flight: {option}", least=least, most=_LONGEST)
-
-
-def _check_word(option: str, value: object) -> None:
-    works, later = _WORDS[option]
-    if value in works:
-        return
-    if value in later:
-        raise LatchValueError(
-            f"single_flight: {option}={value!r} is not available yet; use one of {works}"
-        )
-    near = get_close_matches(str(value), works, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise LatchValueError(
-        f"single_flight: {option} must be one of {', '.join(map(repr, works))}, "
-        f"not {value!r:.80}{hint}"
-    )
-
-
 @overload
 def single_flight(target: T, /) -> T: ...
 @overload
 def single_flight(
     *,
     key: str | Callable[..., str] | None = None,
+    at: Literal["run", "enqueue", "both"] = "run",
     ttl: float | timedelta | None = None,
     on_conflict: str | Mapping[str, str] = "skip",
     **options: Any,

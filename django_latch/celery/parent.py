@@ -19,8 +19,10 @@ from celery import bootsteps
 from celery.signals import task_failure, task_received, task_retry, task_revoked, worker_init
 from celery.worker.state import active_requests
 
+from django_latch.celery import queued
 from django_latch.celery.guarded import guarded_of
 from django_latch.celery.header import HEADER, RUN, read
+from django_latch.celery.job import copy_lock_of
 from django_latch.celery.outgoing import header_for
 from django_latch.core import verbs
 from django_latch.core.calls import StoreError
@@ -44,9 +46,9 @@ PATIENCE: Final = 0.5
 
 @dataclass(eq=False)
 class _Run:
-    """A run in a child process."""
+    """A run in a child process, and the locks that it may hold."""
 
-    key: str
+    names: tuple[str, ...]
     token: str = field(repr=False)
     pid: int
     started: int | None
@@ -110,7 +112,8 @@ def look(**_: Any) -> None:
             carried = read(request.request_dict, request.id)
             if carried and carried.key:
                 pid, token = request.worker_pid, request.request_dict[RUN]
-                _running.append(_Run(carried.key, token, pid, process_started(pid), ref(request)))
+                names = (carried.key, copy_lock_of(request.id))
+                _running.append(_Run(names, token, pid, process_started(pid), ref(request)))
     for run in list(_running):
         dead = run.is_dead()
         if dead:
@@ -119,10 +122,21 @@ def look(**_: Any) -> None:
             _running.remove(run)
 
 
+@task_revoked.connect(dispatch_uid="django_latch.celery.dropped", weak=False)
+def revoked(request: Any, **_: Any) -> None:
+    """Free the lock that came with a message which was revoked, or has expired.
+
+    Parameters:
+        request: the message, as its task would see it.
+    """
+    queued.dropped(read(request.headers, request.id), PATIENCE)
+
+
 def _shorten(run: _Run) -> None:
-    call = verbs.shorten(run.key, run.token, None, GRACE)
     try:
-        store().call(replace(call, until=now() + PATIENCE))
+        for name in run.names:
+            call = verbs.shorten(name, run.token, None, GRACE)
+            store().call(replace(call, until=now() + PATIENCE))
     except (StoreError, LatchError) as error:
         logger.warning("%s: dead, but its lease goes on to its end: %s", run, error)
 

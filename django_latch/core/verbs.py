@@ -98,11 +98,18 @@ def shorten(
 
 
 def adopt(
-    name: str, old: str, token: str, ttl: float, owner: str, remember: float = 0
+    name: str,
+    old: str,
+    token: str,
+    ttl: float,
+    owner: str,
+    remember: float = 0,
+    min_hold: float = 0,
 ) -> Call[replies.Renewed | replies.Ended]:
     """Hand a hold over from the token `old`, remembered for so many seconds, to `token`."""
     args = (milliseconds(ttl), milliseconds(remember), owner)
-    return Call("adopt", name, args, (token, old), replies.renew)
+    own = (token, old, milliseconds(min_hold)) if min_hold else (token, old)
+    return Call("adopt", name, args, own, replies.renew)
 
 
 def slot(name: str, what: str, job: str, live: float, payload: str = "") -> Call[replies.Slot]:

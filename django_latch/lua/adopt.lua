@@ -1,8 +1,10 @@
 -- Hand a hold over to a new owner with a token and a fence of its own. The old token ends as `adopted`.
 -- PARTS    _common _read _tombs _write _stamp _ends _turns _books
 -- ARGV     6 lease ms  7 ms for which the old token is remembered, at least GRACE  8 owner  9 new token  10 old token
+--          11 ms for which the permit stays taken at least, or nothing
 -- RETURNS  ok fence left now waiters | ended reason fence
 local n = numbers(6, 7)
+local hold = ARGV[11] and numbers(11, 11)[11] or 0
 local lease, owner, token, old = n[6], ARGV[8], ARGV[9], ARGV[10]
 local r, list = look(token)
 local from = get(old)
@@ -11,7 +13,7 @@ r = sweep(token, r, list)
 from = get(old)
 if not r and from and from.state == 'held' and listed(old, list) then
   r = { token = token, state = 'held', fence = stamp(), exp = NOW + lease, lease = lease, claim = from.claim,
-    limit = from.limit, ticket = from.ticket, since = NOW, hold = from.hold, wake = '', owner = owner }
+    limit = from.limit, ticket = from.ticket, since = NOW, hold = math.max(from.hold, hold > 0 and NOW + hold or 0), wake = '', owner = owner }
   from.hold = 0
   finish(from, 'adopted', true)
   if n[7] > GRACE then  -- a copy of the message that brought it may come as late as that

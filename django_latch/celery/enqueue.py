@@ -1,0 +1,131 @@
+"""The lock that is taken when a call is sent, and travels in its message."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from celery.result import EagerResult
+from celery.utils.saferepr import saferepr
+
+from django_latch import signals
+from django_latch.celery import queued, rerun
+from django_latch.celery.times import queue_seconds
+from django_latch.core.owner import Owner
+from django_latch.core.tokens import new_token
+from django_latch.exceptions import LatchNotAcquired, LatchUnavailable
+
+if TYPE_CHECKING:
+    from django_latch.celery.header import Carried
+    from django_latch.celery.outgoing import Outgoing
+
+logger = logging.getLogger("django_latch")
+
+
+def send(call: Outgoing, carried: Carried) -> Any:
+    """Take the lock of a call and send the message with it, or do what the options say.
+
+    Parameters:
+        call: the call.
+        carried: its header, with the key.
+
+    Returns:
+        what ``apply_async`` returns; where nothing is sent, the result of the job that has the
+        lock, or, if that is no job, a finished one with `skip_value`.
+
+    Raises:
+        LatchBusy, LatchUnavailable: as the options say.
+    """
+    if carried.key is None:
+        return call.send()
+    token = new_token()
+    try:
+        refusal = _take(call, carried.key, token)
+        if refusal is None:
+            return replace(call, carried=replace(carried, token=token)).send()
+    except BaseException:
+        queued.give_back(carried.key, token)
+        raise
+    if isinstance(refusal, LatchUnavailable):
+        return _outage(call, refusal)
+    return _conflict(call, carried, refusal)
+
+
+def _take(call: Outgoing, key: str, token: str) -> LatchNotAcquired | LatchUnavailable | None:
+    """Take the lock; a refusal or an outage as a value, for it is not the publisher's."""
+    flight, options = call.guarded.flight, call.options
+    seconds = queue_seconds(call.task, options, flight.queue_seconds)
+    waiting = queued.latch(key, seconds, flight.limit, _owner(call))
+    try:
+        waiting.acquire(token=token).leave()
+    except (LatchNotAcquired, LatchUnavailable) as refusal:
+        return refusal
+    return None
+
+
+def _owner(call: Outgoing) -> Owner:
+    args = call.options.get("argsrepr") or saferepr(tuple(call.args or ()))
+    kwargs = call.options.get("kwargsrepr") or saferepr(dict(call.kwargs or {}))
+    return Owner.here(
+        label=f"{call.task.name} (queued)",
+        task=call.task.name,
+        task_id=call.task_id,
+        root_id=call.options.get("root_id") or "",
+        parent_id=call.options.get("parent_id") or "",
+        args=f"{args} {kwargs}",
+    )
+
+
+def _outage(call: Outgoing, outage: LatchUnavailable) -> Any:
+    if call.guarded.flight.outages["enqueue"] == "raise":
+        raise outage
+    logger.warning("%s: sent without its lock: %s", call.task.name, outage)
+    return call.send()
+
+
+def _conflict(call: Outgoing, carried: Carried, refusal: LatchNotAcquired) -> Any:
+    holder = refusal.holder or {}
+    if holder.get("task_id") == call.task_id:
+        return call.send()  # the same job, sent once more
+    policy = call.guarded.flight.policies["enqueue"]
+    if policy == "raise":
+        raise refusal
+    if policy == "rerun":
+        return _rerun(call, carried, refusal)
+    return _skipped(call, refusal, holder.get("task_id"), "not_sent")
+
+
+def _rerun(call: Outgoing, carried: Carried, refusal: LatchNotAcquired) -> Any:
+    flight, task = call.guarded.flight, call.task
+    dump = getattr(task, "_dump_pydantic_arguments", None)
+    args, kwargs = call.args or (), call.kwargs or {}
+    if dump is not None:
+        args, kwargs = dump(args, kwargs)
+    payload = rerun.packed(task, args, kwargs, carried.made, call.options)
+    live = rerun.live_seconds(flight, queue_seconds(task, {**call.options, "expires": None}, 0))
+    try:
+        slot = rerun.claim(str(carried.key), f"{call.task_id}:0:0", payload, live)
+    except LatchUnavailable as outage:
+        return _outage(call, outage)
+    if slot.word == "merged":
+        return _skipped(call, refusal, slot.job.partition(":")[0], "merged")
+    return replace(call, carried=replace(carried, carries=slot.word == "carrier")).send()
+
+
+def _skipped(call: Outgoing, refusal: LatchNotAcquired, instead: Any, reason: str) -> Any:
+    """Say why nothing is sent, and return the result of the job that is there instead."""
+    facts = {
+        "task": call.task.name,
+        "key": refusal.name,
+        "reason": reason,
+        "holder": refusal.holder,
+        "task_id": call.task_id,
+    }
+    logger.info(
+        "%s: not sent, %s", call.task.name, refusal, extra={"latch": {**facts, "instead": instead}}
+    )
+    signals.send(signals.task_skipped, **facts)
+    if instead:
+        return call.task.AsyncResult(instead)
+    return EagerResult(call.task_id, call.guarded.flight.skip_value, "SUCCESS")

@@ -1,0 +1,101 @@
+"""Locks that no process looks after: they travel in a message until a run takes them over."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from django_latch.celery.header import Carried
+from django_latch.conf import conf
+from django_latch.core import flow, verbs
+from django_latch.core.calls import StoreError
+from django_latch.core.owner import Owner
+from django_latch.core.timing import now
+from django_latch.exceptions import LatchError
+from django_latch.heartbeat import heartbeat
+from django_latch.lease import Lease
+from django_latch.locks import Latch
+from django_latch.store import drive
+from django_latch.store.connections import store
+
+logger = logging.getLogger("django_latch")
+
+
+def latch(name: str, seconds: float, limit: int, owner: Owner) -> Latch:
+    """A latch for a lock that is to wait in a queue.
+
+    Parameters:
+        name: the lock's name in the store.
+        seconds: how long it may wait; the setting MAX_TTL holds here too.
+        limit: as the option.
+        owner: whose it is. Without a process: nobody may conclude from one's death that it is free.
+    """
+    owner = replace(owner, worker="", pid=0, started=0, boot_id="", pid_ns="", run="")
+    ttl = min(seconds, conf.max_ttl)
+    return Latch.exact(name, ttl=ttl, timeout=0, limit=limit, owner=owner, heartbeat=False)
+
+
+def hand_over(lease: Lease, seconds: float, limit: int, owner: Owner) -> str:
+    """Turn the lease of a run into a lock that waits in a queue; the lease is over.
+
+    Parameters:
+        lease: the run's lease.
+        seconds, limit, owner: as for `latch`.
+
+    Returns:
+        The secret for the message.
+
+    Raises:
+        LatchNotHeld, LatchUnavailable: it could not be handed over; nothing is held any more.
+    """
+    waiting = latch(lease.name, seconds, limit, owner)
+    token = lease.leave()
+    try:
+        return waiting.adopt(token).leave()
+    except BaseException:
+        give_back(lease.name, token)
+        raise
+
+
+def owe(name: str, token: str | None) -> None:
+    """End what a token has, if anything, as soon as the store answers again; see `give_back`."""
+    if token is not None:
+        call = verbs.end(name, token, "abandoned", resent=True)
+        heartbeat.owe(store(), call, conf.grace)
+
+
+def give_back(name: str, token: str | None) -> None:
+    """End what a token has, if anything. Never raises: what had no answer is sent again later.
+
+    Parameters:
+        name: the lock.
+        token: the secret; None: nothing is to be done.
+    """
+    if token is None:
+        return
+    at = store()
+    call = verbs.end(name, token, "abandoned", resent=True)
+    try:
+        drive.sync(flow.end(call, partial(heartbeat.owe, at, seconds=conf.grace)), at)
+    except LatchError as error:
+        logger.warning("could not give back the lock %s: %s", name, error)
+
+
+def dropped(carried: Carried | None, patience: float) -> None:
+    """Free the lock of a message that will not be run. For the worker's main process.
+
+    Parameters:
+        carried: the message's header.
+        patience: seconds to wait for the store, at most.
+    """
+    if carried is None or carried.key is None or carried.token is None:
+        return
+    call: Any = verbs.end(carried.key, carried.token, "released", resent=True)
+    try:
+        store().call(replace(call, until=now() + patience))
+    except (StoreError, LatchError) as error:
+        logger.warning("the lock %s waits on for a message that is gone: %s", carried.key, error)
+    else:
+        logger.info("freed the lock %s of a message that will not run", carried.key)
