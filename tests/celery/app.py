@@ -136,6 +136,25 @@ def late(self: Task, label: str) -> str:
     return work(self, label)
 
 
+@shared_task
+def linked(value: str, label: str) -> None:
+    mark(label, "linked", value=value)
+
+
+@single_flight(key="fragile:{label}", ttl=7)
+@shared_task(bind=True, acks_late=True)
+def fragile(self: Task, label: str) -> str:
+    return work(self, label)
+
+
+@single_flight(key="rejects:{label}")
+@shared_task(bind=True, acks_late=True)
+def rejects(self: Task, label: str) -> str:
+    if marks(os.getpid()).incr(f"rejected:{label}") == 1:
+        raise Reject("not now", requeue=True)
+    return "second time"
+
+
 @single_flight(key="slow:{label}", ttl=60)
 @shared_task(bind=True)
 def slow(self: Task, label: str) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from tests import servers
-from tests.celery.harness import BROKER, RESULTS, TRANSPORT
+from tests.celery.harness import BROKER, OWN_BROKER, RESULTS, VISIBILITY
 
-broker_url = servers.url(BROKER)
-broker_transport_options = json.loads(os.environ.get(TRANSPORT, "{}"))
+visibility = os.environ.get(VISIBILITY)
+broker_url = servers.url(OWN_BROKER if visibility else BROKER)
+broker_transport_options = {"visibility_timeout": int(visibility)} if visibility else {}
 broker_connection_retry_on_startup = True
 result_backend = servers.url(RESULTS)
 result_extended = True

@@ -24,8 +24,12 @@ from tests import servers
 #: Databases of the test run's server; the locks have number 0, which each test empties.
 BROKER, RESULTS, MARKS = 5, 6, 7
 
-#: Environment variable: JSON of transport options, for workers that need others than the rest.
-TRANSPORT = "LATCH_TEST_TRANSPORT"
+#: A broker of their own for tests of redelivery: kombu redelivers what any worker of a broker has
+#: not acknowledged.
+OWN_BROKER = 8
+
+#: Environment variable: seconds after which that broker delivers a message again.
+VISIBILITY = "LATCH_TEST_VISIBILITY"
 
 #: Seconds after which something that should have happened counts as not happening.
 PATIENCE = 20.0
@@ -39,7 +43,7 @@ class Worker:
         queue: its queue; several workers may share one.
         concurrency: number of child processes.
         pool: Celery's name of the pool.
-        transport: transport options, such as a short visibility time-out.
+        visibility: use `OWN_BROKER`, and this visibility time-out in seconds.
         app: the app to serve.
         env: more environment variables.
     """
@@ -50,7 +54,7 @@ class Worker:
         *,
         concurrency: int = 4,
         pool: str = "prefork",
-        transport: dict[str, Any] | None = None,
+        visibility: int | None = None,
         app: str = "tests.celery.app",
         env: dict[str, str] | None = None,
     ) -> None:
@@ -58,7 +62,7 @@ class Worker:
         self.name = f"{queue}-{uuid4().hex[:6]}@tests"
         self.output: list[str] = []
         self._lines: Queue[str] = Queue()
-        extra = {TRANSPORT: json.dumps(transport)} if transport else {}
+        extra = {VISIBILITY: str(visibility)} if visibility else {}
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "celery", "-A", app, "worker"),
@@ -97,19 +101,7 @@ class Worker:
         """Kill the worker's main process; its children die with it."""
         self.process.kill()
         self.process.wait()
-
-    def stop(self) -> None:
-        """Shut down: idle workers end at once, whatever still runs is killed."""
-        if self.process.poll() is not None:
-            self._reader.join()
-            return
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(3)
-        except subprocess.TimeoutExpired:
-            self.kill()
-        finally:
-            self._reader.join()
+        self._reader.join()
 
 
 @contextmanager
@@ -120,7 +112,12 @@ def worker(queue: str | None = None, **options: Any) -> Iterator[Worker]:
         started.wait_for("ready.")
         yield started
     finally:
-        started.stop()
+        started.kill()
+
+
+def kill(pid: int) -> None:
+    """Kill a child process of a worker, as the kernel does when memory runs out."""
+    os.kill(pid, signal.SIGKILL)
 
 
 class Label:
