@@ -82,6 +82,20 @@ class Crowd:
         return [future.result(max(end - time.monotonic(), 0)) for future in self._futures]
 
 
+def eventually(check: Callable[[], object], within: float = 5.0) -> None:
+    """Let a check pass as soon as it does; what is sent in the background may be under way."""
+    end = time.monotonic() + within
+    while True:
+        try:
+            check()
+        except AssertionError:
+            if time.monotonic() > end:
+                raise
+        else:
+            return
+        time.sleep(0.005)
+
+
 async def auntil(condition: Callable[[], object], within: float = PATIENCE) -> None:
     """As `until`, in an event loop."""
     end = time.monotonic() + within
