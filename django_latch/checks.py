@@ -9,6 +9,7 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 from django.core.exceptions import ImproperlyConfigured
+from django.urls import URLResolver, get_resolver
 from django.utils.module_loading import import_string
 
 from django_latch.conf import conf
@@ -26,6 +27,45 @@ def check_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
             Error(str(error), hint="See the settings page of django_latch.", id="django_latch.E001")
         ]
     return _check_alias(conf.cache_alias)
+
+
+@register("urls")
+def check_api(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """W003, E004: the HTTP API is mounted, and who may use it?"""
+    try:
+        paths = conf.http.authenticators
+    except ImproperlyConfigured:  # E001 says so
+        return []
+    found: list[CheckMessage] = []
+    for path in paths:
+        try:
+            import_string(path)
+        except ImportError as error:
+            found.append(
+                Error(
+                    f"DJANGO_LATCH['HTTP']['AUTHENTICATORS'] names {path!r}: {error}",
+                    hint="Name async functions, such as 'django_latch.api.auth.bearer'.",
+                    id="django_latch.E004",
+                )
+            )
+    if not paths and getattr(settings, "ROOT_URLCONF", None) and _is_mounted(get_resolver()):
+        found.append(
+            Warning(
+                "The HTTP API is mounted, and nobody can use it: no authenticator is set.",
+                hint="Name one in DJANGO_LATCH['HTTP']['AUTHENTICATORS'], such as "
+                "'django_latch.api.auth.bearer'.",
+                id="django_latch.W003",
+            )
+        )
+    return found
+
+
+def _is_mounted(resolver: URLResolver) -> bool:
+    return any(
+        getattr(part.urlconf_name, "__name__", "") == "django_latch.api.urls" or _is_mounted(part)
+        for part in resolver.url_patterns
+        if isinstance(part, URLResolver)
+    )
 
 
 def _check_alias(alias: str) -> list[CheckMessage]:

@@ -87,6 +87,53 @@ def _dotted(key: str, value: Any) -> Callable[..., Any] | None:
     return target  # type: ignore[no-any-return]
 
 
+def _paths(key: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(path, str) for path in value):
+        raise SettingError(key, f"must be a tuple of dotted paths, not {value!r:.80}")
+    return tuple(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Http:
+    """The settings of the HTTP API; `max_wait` in seconds."""
+
+    authenticators: tuple[str, ...]
+    max_wait: float
+    max_locks: int
+    max_waits: int
+
+
+#: The keys of ``DJANGO_LATCH["HTTP"]``.
+HTTP: Final[Mapping[str, tuple[Any, Callable[[str, Any], Any]]]] = {
+    "AUTHENTICATORS": ((), _paths),
+    "MAX_WAIT": (25, _duration(0.1)),
+    "MAX_LOCKS": (1000, _count(1)),
+    "MAX_WAITS": (100, _count(1)),
+}
+
+
+def _http(key: str, value: Any) -> Http:
+    return Http(**_checked(value, HTTP, key + "."))
+
+
+def _checked(
+    given: object, known: Mapping[str, tuple[Any, Callable[[str, Any], Any]]], within: str = ""
+) -> dict[str, Any]:
+    """The values of a dict of settings, by their names in lower case."""
+    if not isinstance(given, Mapping):
+        at = f"DJANGO_LATCH[{within[:-1]!r}]" if within else "DJANGO_LATCH"
+        raise ImproperlyConfigured(f"{at} must be a dict, not {given!r:.80}")
+    for key in given:
+        if key not in known:
+            near = get_close_matches(str(key).upper(), known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
+            raise SettingError(f"{within}{key}", f"is not a setting of django_latch{hint}")
+    return {
+        key.lower(): check(within + key, given.get(key, default))
+        for key, (default, check) in known.items()
+    }
+
+
 #: name -> (default, check). The documentation's table is compared with this.
 SETTINGS: Final[Mapping[str, tuple[Any, Callable[[str, Any], Any]]]] = {
     "CACHE_ALIAS": ("default", _text),
@@ -106,6 +153,7 @@ SETTINGS: Final[Mapping[str, tuple[Any, Callable[[str, Any], Any]]]] = {
     "EVENTS_MAX": (10_000, _count(1)),
     "DEADLOCKS": (False, _boolean),
     "TASK_URL": (None, _text),
+    "HTTP": ({}, _http),
 }
 
 
@@ -130,6 +178,7 @@ class Settings:
     events_max: int
     deadlocks: bool
     task_url: str | None
+    http: Http
 
 
 def check_settings(given: object) -> Settings:
@@ -139,18 +188,7 @@ def check_settings(given: object) -> Settings:
         SettingError: an unknown key (with a suggestion), a value of a wrong type or range, or
             values that cannot go together.
     """
-    if not isinstance(given, Mapping):
-        raise ImproperlyConfigured(f"DJANGO_LATCH must be a dict, not {given!r:.80}")
-    for key in given:
-        if key not in SETTINGS:
-            near = get_close_matches(str(key).upper(), SETTINGS, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(SETTINGS)}"
-            raise SettingError(str(key), f"is not a setting of django_latch{hint}")
-    values = {
-        key.lower(): check(key, given.get(key, default))
-        for key, (default, check) in SETTINGS.items()
-    }
-    checked = Settings(**values)
+    checked = Settings(**_checked(given, SETTINGS))
     if checked.slice + MARGIN > checked.live or checked.live > checked.claim:
         raise SettingError(
             "SLICE",

@@ -11,12 +11,13 @@ from datetime import datetime
 from typing import Any, ParamSpec, TypeVar
 
 from django_latch import signals
-from django_latch.core import replies, verbs
+from django_latch.core import flow, replies, verbs
 from django_latch.core.calls import StoreError
 from django_latch.core.errors import moment, unavailable
 from django_latch.core.owner import Owner
 from django_latch.core.tokens import fingerprint as mark
 from django_latch.exceptions import LatchNotHeld
+from django_latch.store import drive
 from django_latch.store.connections import store
 from django_latch.store.redis import RedisStore
 
@@ -129,7 +130,12 @@ def clear(
         LatchUnavailable, LatchCorrupt: nothing was freed, as far as is known.
     """
     at = store(using)
-    listing = _answered(name, at.call, verbs.read(name))
+    drive.sync(clearing(name, fence, fingerprint, reason, actor), at)
+
+
+def clearing(name: str, fence: int, fingerprint: str, reason: str, actor: str) -> flow.Flow[None]:
+    """The steps of `clear`, for sync and async stores."""
+    listing, _ = yield from flow.twice(verbs.read(name))
     meant = (fence, fingerprint)
     holder = next((h for h in listing.holders if (h.fence, mark(h.token)) == meant), None)
     if holder is None:
@@ -139,9 +145,8 @@ def clear(
             reason="taken",
         )
     note = f"{actor}: {reason}"[:1000]
-    closed = _answered(
-        name, at.call, verbs.end(name, holder.token, "revoked", fence, resent=True, note=note)
-    )
+    call = verbs.end(name, holder.token, "revoked", fence, resent=True, note=note)
+    closed, _ = yield from flow.twice(call)
     if closed.reason != "revoked":
         raise LatchNotHeld(
             f"{name!r}: that lease had ended by itself: {closed.reason}",
@@ -166,11 +171,12 @@ def _read(at: RedisStore, names: Iterable[str]) -> list[LockInfo]:
     """The locks of that name that are held or waited for, in one round trip."""
     names = list(names)
     outcomes = _answered("", at.pipeline, [verbs.read(name) for name in names]) if names else []
-    locks = (_lock(name, outcome) for name, outcome in zip(names, outcomes, strict=True))
+    locks = (lock_info(name, outcome) for name, outcome in zip(names, outcomes, strict=True))
     return [lock for lock in locks if lock is not None]
 
 
-def _lock(name: str, outcome: replies.Listing | Exception) -> LockInfo | None:
+def lock_info(name: str, outcome: replies.Listing | Exception) -> LockInfo | None:
+    """A lock as read; None where it is free and nobody waits."""
     if isinstance(outcome, StoreError):
         raise unavailable(name, outcome) from outcome
     if isinstance(outcome, Exception):  # a key of a wrong type hurts only its own lock

@@ -1,10 +1,15 @@
-"""`ActiveLock`: the locks in Redis, as rows for the admin and the ORM's users."""
+"""The models: locks in Redis as rows for the admin and the ORM's users; tokens of the HTTP API."""
 
 from __future__ import annotations
 
+import secrets
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
 from django.db import NotSupportedError, models
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from django_latch.live import LiveQuerySet, Source
@@ -79,3 +84,68 @@ class ActiveLock(models.Model):
     def holders(self) -> tuple[HolderInfo, ...]:
         """Who holds it, by fence."""
         return self.info.holders if self.info else ()
+
+
+def check_scopes(value: str) -> None:
+    """Refuse what no key can begin with.
+
+    Raises:
+        ValidationError: names the scope.
+    """
+    for scope in value.split("\n"):
+        scope = scope.strip()
+        if scope != "*" and ("*" in scope or scope.endswith(":") or not 0 < len(scope) <= 255):
+            raise ValidationError(
+                _("“%(scope)s” is no scope: write whole segments, without a last colon."),
+                params={"scope": scope},
+            )
+
+
+class ApiToken(models.Model):
+    """A bearer token of the HTTP API. Only its digest is kept; the secret is shown once."""
+
+    account = models.CharField(
+        _("account"),
+        max_length=60,
+        validators=[RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9_.-]*\Z")],
+        help_text=_("Stands before the label of each holder."),
+    )
+    scopes = models.TextField(
+        _("scopes"),
+        validators=[check_scopes],
+        help_text=_("Starts of keys, of whole segments, one a line; * is every key."),
+    )
+    read_only = models.BooleanField(_("read only"), default=False)
+    may_force = models.BooleanField(
+        _("may release by force"),
+        default=False,
+        help_text=_("Whoever holds them, in these scopes."),
+    )
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
+    revoked_at = models.DateTimeField(_("revoked at"), null=True, editable=False)
+
+    class Meta:
+        verbose_name = _("API token")
+        verbose_name_plural = _("API tokens")
+
+    def __str__(self) -> str:
+        return f"{self.account} #{self.pk}"
+
+    @staticmethod
+    def digest_of(secret: str) -> str:
+        """The SHA-256 of a secret: it has 256 random bits, so no salt and no stretching."""
+        return sha256(secret.encode("utf-8", "backslashreplace")).hexdigest()
+
+    def issue(self) -> str:
+        """Save a new token. Returns its secret, which is kept nowhere."""
+        secret = f"latch_{secrets.token_urlsafe(32)}"
+        self.digest = self.digest_of(secret)
+        self.save()
+        return secret
+
+    def revoke(self) -> None:
+        """End it for good; servers notice within 10 seconds."""
+        if self.revoked_at is None:
+            self.revoked_at = timezone.now()
+            self.save(update_fields=["revoked_at"])

@@ -45,7 +45,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_every_page_is_in_the_table_of_contents() -> None:
     toctrees = "".join(code_blocks(DOCS / "index.md", "{toctree}"))
-    listed = re.findall(r"^[a-z/]+$", toctrees, re.MULTILINE)
+    listed = re.findall(r"^[a-z/-]+$", toctrees, re.MULTILINE)
     pages = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("*.md")}
     assert set(listed) == pages - {"index"}
 

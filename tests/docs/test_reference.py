@@ -28,6 +28,12 @@ def test_settings_and_defaults() -> None:
     }
     assert documented == {key: default for key, (default, _) in conf.SETTINGS.items()}
 
+    nested = {
+        words(row["HTTP key"])[0]: ast.literal_eval(words(row["default"])[0])
+        for row in table("reference/settings.md", "HTTP key")
+    }
+    assert nested == {key: default for key, (default, _) in conf.HTTP.items()}
+
 
 def test_options_of_single_flight() -> None:
     documented = {

@@ -1,0 +1,51 @@
+"""What a caller asks for, and the body and headers that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django_latch.core.tokens import new_token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What an acquire may say.
+
+    Parameters:
+        ttl: seconds the lock outlives the last renewal.
+        timeout: seconds to wait; 0 is one try. Longer than the server's limit for one request
+            is well: the client goes on, in the same place.
+        limit: how many may hold it at once.
+        owner: a label for lists; the account stands before it.
+        meta: more facts, at most 4 kB of JSON.
+        renew: renew in the background.
+    """
+
+    ttl: float = 30.0
+    timeout: float = 10.0
+    limit: int = 1
+    owner: str | None = None
+    meta: Mapping[str, Any] | None = None
+    renew: bool = True
+
+
+def wanted(options: Options) -> dict[str, Any]:
+    """The body of an acquire, with a token of its own."""
+    body: dict[str, Any] = {
+        "token": new_token(),
+        "ttl": options.ttl,
+        "timeout": options.timeout,
+        "limit": options.limit,
+    }
+    if options.owner is not None:
+        body["owner"] = options.owner
+    if options.meta is not None:
+        body["meta"] = dict(options.meta)
+    return body
+
+
+def headers(token: str) -> dict[str, str]:
+    """Who asks."""
+    return {"Authorization": f"Bearer {token}"}
