@@ -55,6 +55,11 @@ class Proxy:
         held, self._held = self._held, []
         return [self.send(data) for data in held]
 
+    def deliver_those_without_waiting(self) -> None:
+        """The same, but for the calls that stand behind a BLPOP."""
+        self._held = [data for data in self._held if b"BLPOP" not in data]
+        self.deliver()
+
     def send(self, data: bytes) -> bytes:
         """Send bytes to the server on a connection of their own; its reply."""
         with socket.create_connection(self._server, timeout=5) as copy:

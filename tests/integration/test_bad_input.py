@@ -154,7 +154,7 @@ def test_name(name: object) -> None:
 
 
 def test_a_template_is_not_a_name() -> None:
-    with pytest.raises(LatchNameError, match="f-string|decorator|f before"):
+    with pytest.raises(LatchNameError, match=r"f-string|decorator"):
         latch("report:{year}", timeout=0).acquire()
 
 
