@@ -29,6 +29,8 @@ logger = logging.getLogger("django_latch")
 LONGEST: Final = 30.0
 #: Shortest one: a copy that looks every millisecond would be a busy loop through the broker.
 SHORTEST: Final = 0.25
+#: For a copy of a run whose process is dead: its worker, if that lives, ends the lease within this.
+DEAD: Final = 1.5
 
 
 def runs_anyway(job: Job, refusal: LatchError) -> bool:
@@ -58,7 +60,8 @@ def refused(job: Job, refusal: LatchNotAcquired | LatchUnavailable) -> Any:
 
 
 def _conflict(job: Job, refusal: LatchNotAcquired) -> Any:
-    policy = job.flight.policies.get("run", "retry")  # at="enqueue": it has none of its own
+    # With at="enqueue" only the carrier of a next run asks for the key's lock.
+    policy = job.flight.policies.get("run", "rerun")
     if not job.from_message and policy in ("retry", "rerun"):
         policy = "raise"  # there is no message to send again
     if policy == "rerun":
@@ -176,6 +179,8 @@ def _send_again(
 
 def _until_expiry(refusal: LatchError) -> float:
     left = max(refusal.ttl_remaining or 0, SHORTEST)
+    if _owner(refusal.holder or {}).provably_dead():
+        left = min(left, DEAD)
     return min(left + random.uniform(0.05, 0.5), LONGEST)  # noqa: S311
 
 
@@ -190,7 +195,11 @@ def _facts(job: Job, refusal: LatchError, reason: str) -> dict[str, Any]:
 
 
 def _who(holder: Mapping[str, Any]) -> str:
-    return Owner.from_json(json.dumps(dict(holder))).describe()
+    return _owner(holder).describe()
+
+
+def _owner(holder: Mapping[str, Any]) -> Owner:
+    return Owner.from_json(json.dumps(dict(holder)))
 
 
 def _age(holder: Mapping[str, Any]) -> str:

@@ -80,7 +80,7 @@ class Keys:
         Parameters:
             label: the task's name, used where no key was given.
             args, kwargs: the call's arguments, without the task itself.
-            tenant: whose lock it is, as `namespace.tenant` says it; None where there are no tenants.
+            tenant: whose lock it is, as `namespace.tenant` says it; None without tenants.
 
         Raises:
             TypeError: the arguments do not fit the signature, or one cannot be part of a name.

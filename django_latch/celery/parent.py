@@ -16,7 +16,15 @@ from typing import Any, Final
 from weakref import WeakSet, ref
 
 from celery import bootsteps
-from celery.signals import task_failure, task_received, task_retry, task_revoked, worker_init
+from celery.signals import (
+    task_failure,
+    task_received,
+    task_rejected,
+    task_retry,
+    task_revoked,
+    task_unknown,
+    worker_init,
+)
 from celery.worker.state import active_requests
 
 from django_latch.celery import queued
@@ -130,6 +138,18 @@ def revoked(request: Any, **_: Any) -> None:
         request: the message, as its task would see it.
     """
     queued.dropped(read(request.headers, request.id), PATIENCE)
+
+
+@task_unknown.connect(dispatch_uid="django_latch.celery", weak=False)
+@task_rejected.connect(dispatch_uid="django_latch.celery", weak=False)
+def discarded(message: Any, **_: Any) -> None:
+    """Free the lock that came with a message which this worker cannot read, and drops.
+
+    Parameters:
+        message: the message, as it came.
+    """
+    headers = message.headers or {}
+    queued.dropped(read(headers, headers.get("id")), PATIENCE)
 
 
 def _shorten(run: _Run) -> None:

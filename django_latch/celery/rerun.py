@@ -121,7 +121,9 @@ def packed_run(job: Job) -> str:
     """The call of a job that is about to run, as `packed` has it."""
     request = job.request
     info = request.delivery_info or {}
-    route = {name: info.get(name) for name in ("exchange", "routing_key", "priority")}
+    route = {name: info.get(name) for name in ROUTE}
+    if route["exchange"] == "" and route["routing_key"]:  # the exchange that leads to a queue
+        route = {"queue": route["routing_key"], "priority": route["priority"]}
     made = job.carried.made if job.carried else 0
     made = made or time.time_ns() // 1000  # sent by a program that knows nothing of us
     return packed(job.task, request.args or (), request.kwargs or {}, made, route)

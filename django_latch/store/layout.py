@@ -34,6 +34,7 @@ class Layout:
         #: What the keys of the bucket begin with; the part in braces is their hash tag.
         self.bucket = f"{prefix}:{SCHEMA}:{{00}}:"
         self.index = self.bucket + "index"
+        self.due = self.bucket + "due"
 
     def keys(self, name: str) -> list[str]:
         """The keys every script declares, for the lock `name`."""

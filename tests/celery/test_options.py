@@ -20,6 +20,10 @@ from django_latch.celery import SingleFlight, single_flight
         {"ttl": timedelta(minutes=2), "min_hold": timedelta(seconds=1)},
         {"on_conflict": {"run": "retry"}, "max_waits": 0, "on_exhausted": "skip"},
         {"skip_value": ["any", "thing"]},
+        {"at": "enqueue", "enqueue_ttl": timedelta(hours=2), "limit": 2},
+        {"at": "both", "on_conflict": {"enqueue": "raise", "run": "wait"}, "timeout": 0},
+        {"at": "both", "on_conflict": "rerun", "on_outage": {"enqueue": "run", "run": "raise"}},
+        {"hold_on_retry": True, "on_lost": "abort", "parent_heartbeat": True},
     ],
 )
 def test_what_is_allowed(options):
@@ -29,7 +33,23 @@ def test_what_is_allowed(options):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"at": "start"}, "at must be one of 'run'"),
+        ({"at": "start"}, "at must be one of 'run', 'enqueue', 'both'"),
+        ({"at": "enque"}, "did you mean 'enqueue'"),
+        ({"at": "enqueue", "on_conflict": "retry"}, "write one of 'skip', 'raise', 'rerun'"),
+        ({"at": "both", "on_conflict": "wait"}, "{'enqueue': 'skip', 'run': 'wait'}"),
+        ({"at": "both", "on_conflict": {"enqueue": "wait"}}, r"on_conflict\['enqueue'\] must be"),
+        (
+            {"on_outage": {"enqueue": "retry"}},
+            r"on_outage\['enqueue'\] must be one of 'raise', 'run'",
+        ),
+        ({"on_outage": {"start": "raise"}}, "on_outage has 'start'"),
+        ({"at": "enqueue", "hold_on_retry": True}, "use at='both'"),
+        ({"hold_on_retry": 1}, "hold_on_retry must be True or False"),
+        ({"limit": 0}, "limit must be a whole number from 1"),
+        ({"limit": True}, "limit must be a whole number"),
+        ({"enqueue_ttl": 0}, "enqueue_ttl must be between"),
+        ({"enqueue_ttl": None}, "enqueue_ttl must be seconds"),
+        ({"timeout": -1}, "timeout must be between"),
         ({"on_conflict": "skp"}, "did you mean 'skip'"),
         ({"on_conflict": None}, "on_conflict must be one of"),
         ({"on_conflict": {"run": "skp"}}, "did you mean 'skip'"),
@@ -58,27 +78,8 @@ def test_what_is_refused(options, says):
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"at": "enqueue"},
-        {"at": "both"},
-        {"on_conflict": "wait"},
-        {"on_conflict": "rerun"},
-        {"on_conflict": {"run": "rerun"}},
-        {"on_lost": "abort"},
-        {"limit": 2},
-        {"enqueue_ttl": 60},
-        {"timeout": 5},
-        {"hold_on_retry": True},
-    ],
-)
-def test_what_is_not_built_yet_is_refused_not_ignored(options):
-    with pytest.raises(LatchValueError, match="not available yet"):
-        single_flight(**options)
-
-
-@pytest.mark.parametrize(
-    "key", ["a:{b", "a:{}", "a:{0}", "a:{b.__class__}", "a:{b[0]}", "a:{b!r}", "a:{b:>9}", "", "a\n"]
+    "key",
+    ["a:{b", "a:{}", "a:{0}", "a:{b.__class__}", "a:{b[0]}", "a:{b!r}", "a:{b:>9}", "", "a\n"],
 )
 def test_a_bad_template_is_refused(key):
     with pytest.raises(LatchNameError):
@@ -121,8 +122,28 @@ def test_options_cannot_be_changed():
         flight.ttl = 6
 
 
-def test_the_policy_of_the_run():
-    assert SingleFlight().policy == "skip"
-    assert SingleFlight(on_conflict="raise").policy == "raise"
-    assert SingleFlight(on_conflict={"run": "retry"}).policy == "retry"
-    assert SingleFlight(on_conflict={}).policy == "skip"
+def test_policies_by_side():
+    assert SingleFlight().policies == {"run": "skip"}
+    assert SingleFlight(on_conflict="raise").policies == {"run": "raise"}
+    assert SingleFlight(on_conflict={"run": "retry"}).policies == {"run": "retry"}
+    assert SingleFlight(on_conflict={}).policies == {"run": "skip"}
+    both = SingleFlight(at="both", on_conflict={"run": "retry"})
+    assert both.policies == {"enqueue": "skip", "run": "retry"}
+    assert SingleFlight(at="both", on_conflict="rerun").policies == {
+        "enqueue": "rerun",
+        "run": "rerun",
+    }
+
+
+def test_outages_by_side():
+    assert SingleFlight().outages == {"enqueue": "raise", "run": "retry"}
+    assert SingleFlight(on_outage="run").outages == {"enqueue": "run", "run": "run"}
+    assert SingleFlight(on_outage={}).outages == {"enqueue": "raise", "run": "retry"}
+
+
+def test_under_the_task_decorator_nothing_can_decline_to_be_sent():
+    with pytest.raises(LatchValueError, match="move @single_flight above it"):
+
+        @single_flight(at="enqueue")
+        def sync(account):
+            """Never called."""

@@ -1,0 +1,94 @@
+"""A worker looks for next runs whose carrier has not shown itself, and sends them again."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Any, Final
+
+from celery import bootsteps
+from celery.signals import worker_init
+
+from django_latch.celery import rerun
+from django_latch.celery.guarded import guarded_of
+from django_latch.celery.header import HEADER, Carried
+from django_latch.core import replies, verbs
+from django_latch.core.calls import StoreError
+from django_latch.core.timing import now
+from django_latch.exceptions import LatchError
+from django_latch.store.connections import store
+
+logger = logging.getLogger("django_latch")
+
+#: Seconds between two looks.
+INTERVAL: Final = 2.0
+#: Next runs that are looked at each time: the first to be overdue.
+MOST: Final = 20
+#: Seconds the worker's main process waits for the lock store, at most.
+PATIENCE: Final = 0.5
+#: Seconds until what was sent again may be overdue again. Long, for the first message may only be
+#: stuck in a long queue, and each time there would be one more.
+LIVE: Final = 60.0
+
+
+def look(app: Any) -> int:
+    """Send every overdue next run again.
+
+    Parameters:
+        app: the worker's app.
+
+    Returns:
+        how many were sent.
+    """
+    at = store()
+    sent = 0
+    try:
+        names = at.command("ZRANGE", at.layout.due, 0, MOST - 1)
+        for name in map(replies.text, names):
+            sent += _revive(app, name)
+    except (StoreError, LatchError) as error:
+        logger.warning("cannot look for overdue next runs: %s", error)
+    return sent
+
+
+def _revive(app: Any, key: str) -> bool:
+    call = replace(verbs.slot(key, "revive", "", LIVE), until=now() + PATIENCE)
+    slot: replies.Slot = store().call(call)
+    if slot.word != "carrier":
+        return False
+    name, args, kwargs, route = rerun.unpacked(slot.payload, app.conf.accept_content)
+    task_id, retries, _ = slot.job.rsplit(":", 2)
+    carried = Carried(task_id=task_id, key=key, carries=True)
+    options = {**route, "task_id": task_id, "retries": int(retries)}
+    app.send_task(name, args, kwargs, headers={HEADER: carried.to_header()}, **options)
+    logger.warning("%s: its next run is overdue, sent again: %s", name, key)
+    return True
+
+
+class Revival(bootsteps.StartStopStep):  # type: ignore[misc]
+    """Looks as long as the consumer runs, if a task of the app has next runs at all."""
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+    timer: Any = None
+
+    def start(self, parent: Any) -> None:
+        """Begin to look; `parent` is the consumer."""
+        guards = [guarded_of(task) for task in parent.app.tasks.values()]
+        if any(guarded is not None and guarded.flight.reruns for guarded in guards):
+            self.timer = parent.timer.call_repeatedly(INTERVAL, look, (parent.app,))
+
+    def stop(self, parent: Any) -> None:
+        """Look no longer."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+
+@worker_init.connect(dispatch_uid="django_latch.celery.revive", weak=False)
+def prepare(sender: Any, **_: Any) -> None:
+    """Add the step to a worker that is about to be set up.
+
+    Parameters:
+        sender: the worker.
+    """
+    sender.app.steps["consumer"].add(Revival)

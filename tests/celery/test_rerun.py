@@ -1,0 +1,187 @@
+"""on_conflict="rerun": one more run, with the latest arguments."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+import redis
+from kombu import Queue
+from kombu.exceptions import ContentDisallowed
+
+from django_latch import LatchValueError
+from django_latch.celery import rerun
+from tests.celery import flights, harness
+from tests.celery.harness import Label, Worker, result, until
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with harness.worker(concurrency=4, app="tests.celery.flights") as started:
+        yield started
+
+
+def send(task, worker: Worker, *args, **options):
+    return task.apply_async(args, queue=worker.queue, **options)
+
+
+def test_500_calls_during_a_run_are_one_run_with_the_last_arguments(worker: Worker, label: Label):
+    first = send(flights.newest, worker, str(label), 0)
+    label.next("run")
+    others = [send(flights.newest, worker, str(label), value) for value in range(1, 501)]
+    carrier = [
+        one
+        for one in others
+        if until(lambda one=one: one.state != "PENDING" and one.state) != "SUCCESS"
+    ]
+    label.open(2)
+    assert result(first) == 0
+    run = label.next("run")
+    assert run["value"] == 500
+    assert [run["id"]] == [one.id for one in carrier]
+    assert result(carrier[0]) == 500
+    assert {result(one) for one in others if one not in carrier} == {"merged"}
+    assert flights.newest.single_flight.lock(str(label)).inspect() is None
+    label.nothing_left()
+
+
+def test_a_call_during_the_next_run_asks_for_another(worker: Worker, label: Label):
+    send(flights.newest, worker, str(label), 1)
+    label.next("run")
+    send(flights.newest, worker, str(label), 2)
+    label.open()
+    assert label.next("run")["value"] == 2
+    send(flights.newest, worker, str(label), 3)
+    label.open()
+    assert label.next("run")["value"] == 3
+    label.open()
+
+
+def test_the_holder_is_killed(worker: Worker, label: Label):
+    send(flights.newest, worker, str(label), 1)
+    holder = label.next("run")
+    second = send(flights.newest, worker, str(label), 2)
+    until(lambda: second.state == "RETRY")
+    os.kill(holder["pid"], signal.SIGKILL)
+    assert label.next("run")["value"] == 2
+    label.open()
+    assert result(second) == 2
+
+
+def test_the_carrier_is_lost_and_a_worker_finds_it_overdue(
+    worker: Worker, label: Label, raw: redis.Redis
+):
+    """The second worker dies with the carrier's message in its memory."""
+    with harness.worker(concurrency=1, app="tests.celery.flights") as second:
+        send(flights.newest, worker, str(label), 1)
+        label.next("run")
+        sent = send(flights.newest, second, str(label), 2)
+        second.wait_for("newest: sent again for in")
+        second.kill()
+    # Only the route differs: the dead worker's queue has no reader any more.
+    flights.app.control.add_consumer(second.queue, destination=[worker.name], reply=True)
+    worker.wait_for("its next run is overdue, sent again")
+    label.open(2)
+    run = label.next("run")
+    assert (run["value"], run["id"]) == (2, sent.id)
+    assert result(sent) == 2
+    until(lambda: not any(raw.zrange(key, 0, -1) for key in raw.keys("*due")))
+
+
+def test_the_lock_store_forgot_and_the_carrier_has_not(
+    worker: Worker, label: Label, raw: redis.Redis
+):
+    send(flights.newest, worker, str(label), 1)
+    label.next("run")
+    sent = send(flights.newest, worker, str(label), 2)
+    until(lambda: sent.state == "RETRY")
+    raw.delete(*[key for key in raw.keys("*") if ":J:" in key])
+    worker.wait_for("newest: sent again for in")
+    label.open(2)
+    assert label.next("run")["value"] == 2
+
+
+def test_at_the_sender_only_one_more_message_is_sent(worker: Worker, label: Label):
+    first = send(flights.newest_both, worker, str(label), 0)
+    label.next("run")
+    others = [send(flights.newest_both, worker, str(label), value) for value in range(1, 101)]
+    assert len({one.id for one in others}) == 1
+    assert others[0].id != first.id
+    label.open(2)
+    assert label.next("run")["value"] == 100
+    assert result(others[-1]) == 100
+    label.nothing_left()
+
+
+def test_beside_a_queued_job(worker: Worker, label: Label):
+    first = send(flights.newest_queued, worker, str(label), 0, countdown=1)
+    others = [send(flights.newest_queued, worker, str(label), value) for value in range(1, 11)]
+    assert len({one.id for one in others} | {first.id}) == 2
+    values = [label.next("run")["value"] for _ in range(2)]
+    label.open(2)
+    assert values == [0, 10]
+    assert [result(first), result(others[0])] == [0, 10]
+    label.nothing_left()
+
+
+def test_a_retry_of_the_next_run_goes_on_with_the_latest_arguments(worker: Worker, label: Label):
+    send(flights.newest_again, worker, str(label), "first")
+    label.next("run")
+    sent = send(flights.newest_again, worker, str(label), "second")
+    until(lambda: sent.state == "RETRY")
+    send(flights.newest_again, worker, str(label), "last")
+    worker.wait_for("newest_again: skipped, the next run has its arguments")
+    label.open(3)
+    assert [(run["value"], run["retries"]) for run in (label.next("run"), label.next("run"))] == [
+        ("last", 0),
+        ("last", 1),
+    ]
+
+
+def test_another_task_with_the_same_key_is_not_merged(worker: Worker, label: Label):
+    send(flights.newest, worker, str(label), 1)
+    label.next("run")
+    sent = send(flights.newest, worker, str(label), 2)
+    until(lambda: sent.state == "RETRY")
+    assert result(send(flights.newest_other, worker, str(label), 3)) is None
+    label.open(2)
+    assert label.next("run")["value"] == 2
+
+
+def test_arguments_that_cannot_be_kept_are_refused(worker: Worker, label: Label):
+    send(flights.newest_both, worker, str(label), 1)
+    label.next("run")
+    with pytest.raises(LatchValueError, match="keeps the latest arguments in the lock store"):
+        send(flights.newest_both, worker, str(label), object())
+    label.open()
+
+
+@pytest.mark.parametrize("serializer", ["json", "pickle", "yaml"])
+def test_what_is_kept_of_a_call(serializer: str):
+    value = ("a\n|b", {1, 2} if serializer == "pickle" else [1, "\u2028ü"])
+    options = {"serializer": serializer, "queue": Queue("far"), "countdown": 5}
+    text = rerun.packed(flights.newest, ("x",), {"value": value}, 12, options)
+    assert text.startswith("tests.celery.flights.newest\n12\n")
+    name, args, kwargs, route = rerun.unpacked(text, [serializer])
+    assert (name, list(args), route) == (flights.newest.name, ["x"], {"queue": "far"})
+    assert list(kwargs["value"]) == list(value)
+
+
+def test_what_is_kept_is_read_only_if_celery_may_read_it():
+    text = rerun.packed(flights.newest, ("x",), {}, 12, {"serializer": "pickle"})
+    with pytest.raises(ContentDisallowed):
+        rerun.unpacked(text, ["json"])
+
+
+def test_waiting_carriers_look_often_enough(worker: Worker, label: Label):
+    send(flights.newest, worker, str(label), 1)
+    label.next("run")
+    sent = send(flights.newest, worker, str(label), 2)
+    until(lambda: sent.state == "RETRY")
+    label.open()
+    ended = time.time()
+    assert label.next("run")["at"] - ended < 5 + 2
+    label.open()
