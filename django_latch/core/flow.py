@@ -121,7 +121,12 @@ def _until_answered(ask: Ask, standing: _Standing) -> Flow[tuple[replies.Request
     place: replies.Queued | None = None
     search = deadlock.Search(ask.name, ask.agent, ask.live) if ask.agent else None
     while True:
-        reply, sent = yield from _request(ask, standing, place)
+        try:
+            reply, sent = yield from _request(ask, standing, place)
+        except StoreError as error:
+            if error.reason != "spent" or place is None:
+                raise
+            raise errors.timeout(ask, place, standing.waited()) from error
         if not isinstance(reply, replies.Queued):
             return reply, sent
         place, standing.queued, standing.ticket = reply, True, reply.ticket
