@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django_latch.celery.explain import Explanation, explain
 from django_latch.locks import Latch
 from django_latch.namespace import tenant
+from django_latch.report import report
 
 if TYPE_CHECKING:
     from django_latch.celery.guarded import Guarded
@@ -48,6 +50,18 @@ class Handle:
             TypeError, LatchNameError: as `key` does.
         """
         return Latch.exact(self.key(*args, **kwargs), ttl=self.options.ttl)
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Why a call with these arguments would run now or not: lock, holder, queue, last events.
+
+        Returns:
+            an object with `as_dict()`, `lines()` and a readable `str()`.
+
+        Raises:
+            TypeError, LatchNameError: as `key` does.
+            LatchUnavailable: the lock store cannot be reached.
+        """
+        return explain(self._task.name, self.options, report(self.key(*args, **kwargs)))
 
     def is_running(self, *args: Any, **kwargs: Any) -> bool:
         """Whether somebody holds the lock of this call now.

@@ -35,10 +35,15 @@ class Layout:
         self.bucket = f"{prefix}:{SCHEMA}:{{00}}:"
         self.index = self.bucket + "index"
         self.due = self.bucket + "due"
+        self.events = self.bucket + "events"
 
     def keys(self, name: str) -> list[str]:
         """The keys every script declares, for the lock `name`."""
         return [self.bucket + (kind if len(kind) > 1 else f"{kind}:{name}") for kind in KEYS]
+
+    def key(self, kind: str, name: str) -> str:
+        """The key of one kind of the lock `name`."""
+        return f"{self.bucket}{kind}:{name}"
 
     def wake_list(self, wake: str) -> str:
         """The list on which a waiter hears of its turn."""
