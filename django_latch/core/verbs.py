@@ -108,8 +108,7 @@ def adopt(
 ) -> Call[replies.Renewed | replies.Ended]:
     """Hand a hold over from the token `old`, remembered for so many seconds, to `token`."""
     args = (milliseconds(ttl), milliseconds(remember), owner)
-    own = (token, old, milliseconds(min_hold)) if min_hold else (token, old)
-    return Call("adopt", name, args, own, replies.renew)
+    return Call("adopt", name, args, (token, old, milliseconds(min_hold)), replies.renew)
 
 
 def slot(name: str, what: str, job: str, live: float, payload: str = "") -> Call[replies.Slot]:

@@ -7,12 +7,8 @@ local function close_books()
   if waiting then last = math.max(last, NOW + LIVE) end
   if #list > 0 then call('HSET', R, '@', table.concat(list, ' ')) else call('HDEL', R, '@') end
   if last == 0 then return rest() end
+  need = math.max(need, last - NOW)
   call('ZADD', INDEX, last, NAME)
-  keep(INDEX, WEEK)
-  keep(R, GRACE)
-  if waiting then
-    keep(Q, GRACE)
-    keep(V, GRACE)
-  end
-  if buried then keep(P, GRACE) end
+  keep_index()
+  keep(Q, V, P)
 end

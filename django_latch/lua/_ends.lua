@@ -14,10 +14,23 @@ local function finish(r, reason, resent)
   end
   bury(r, reason, resent)
   touched = true
-  if r.state == 'held' and r.hold > NOW then
-    local c = { token = format('cooling:%.0f', r.fence), state = 'cooling', fence = r.fence, exp = r.hold,
-      lease = r.hold - NOW, claim = 0, limit = r.limit, ticket = 0, since = r.since, hold = 0, wake = '', owner = r.owner }
+  -- For no longer than was asked for, though the server's clock may have been set back.
+  local left = r.state == 'held' and math.min(r.hold - NOW, r.hold - r.since) or 0
+  if left > 0 then
+    local c = { token = format('cooling:%.0f', r.fence), state = 'cooling', fence = r.fence, exp = NOW + left,
+      lease = left, claim = 0, limit = r.limit, ticket = 0, since = r.since, hold = 0, wake = '', owner = r.owner }
     put(c)
     holders[#holders + 1] = c
   end
+end
+
+-- The time of a hold, an offer or a cooling permit has passed.
+local function expire(r)
+  if r.state == 'cooling' then
+    call('HDEL', R, r.token)
+    touched = true
+    return
+  end
+  if r.state == 'held' then event(1, 'expired', r, 'held', math.max(r.exp - r.since, 0)) end
+  finish(r, r.state == 'held' and 'expired' or 'lapsed')
 end

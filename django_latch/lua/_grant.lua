@@ -27,8 +27,8 @@ if not seen[1] and not seen[2] and ARGV[17] == '0' and job == '' and call('EXIST
   local fence = stamp()
   need = lease
   call('ZADD', INDEX, NOW + lease, NAME)  -- before the grant, which must not be if this fails
-  keep(INDEX, WEEK)
+  keep_index()
   local r = grant(fence, '@', token)
-  keep(R, GRACE)
+  keep(P)
   return granted(r)
 end

@@ -24,22 +24,19 @@ local function sweep(me, mine, list)
       into[#into + 1] = r
     end
   end
-  for _, r in ipairs(ended) do
-    if r.state == 'cooling' then
-      call('HDEL', R, r.token)
-      touched = true
-    else
-      if r.state == 'held' then event(1, 'expired', r, 'held', math.max(r.exp - r.since, 0)) end
-      finish(r, r.state == 'held' and 'expired' or 'lapsed')
-    end
-  end
+  for _, r in ipairs(ended) do expire(r) end
   if waiting then
     for _, token in ipairs(call('ZRANGEBYSCORE', V, '(' .. NOW + LIVE, '+inf')) do
       call('ZADD', V, NOW + LIVE, token)
     end
     for _, token in ipairs(call('ZRANGEBYSCORE', V, '-inf', '(' .. NOW)) do
       local r = token ~= me and get(token)
-      if r and r.state == 'queued' then finish(r, 'lapsed') end
+      if r and r.state == 'queued' then
+        finish(r, 'lapsed')
+      elseif token ~= me then  -- its record was lost
+        call('ZREM', Q, token)
+        call('ZREM', V, token)
+      end
     end
   end
   if not mine or mine.state == 'queued' then return mine end

@@ -20,9 +20,15 @@ local function put(r, ...)
   need = math.max(need, r.exp - NOW)
 end
 
--- A key lives as long as what it holds and a margin: raised, and never lowered here. The index, which
--- has no records of its own, is kept a week longer.
-local function keep(key, margin)
-  local ttl = need + margin
-  if call('PTTL', key) < ttl then call('PEXPIRE', key, key == INDEX and ttl + WEEK or ttl) end
+-- The lock's keys live as long as what is written in them, and GRACE: raised, and never lowered here.
+-- All end together, or a record in R would outlive the set (Q, V, P) in which it is listed.
+local function keep(...)
+  local had, ttl = call('PTTL', R), need + GRACE
+  if had < ttl then call('PEXPIRE', R, ttl) else ttl = had end
+  for _, key in ipairs({ ... }) do call('PEXPIRE', key, ttl) end
+end
+
+-- The index has no records of its own: it is kept a week longer than what it lists.
+local function keep_index()
+  if call('PTTL', INDEX) < need + WEEK then call('PEXPIRE', INDEX, need + 2 * WEEK) end
 end

@@ -14,7 +14,7 @@ elseif r and r.state ~= 'ended' then
   finish(r, reason, resent)
   if r.state == 'queued' then event(1, 'timed_out', r) else note_end() end
 else
-  r = r or { token = token, fence = 0, held = 0 }
+  r = r or { token = token, fence = tonumber(fence) or 0, held = 0 }
   if ARGV[7] == '1' or reason == 'abandoned' then
     bury(r, reason, resent)
     touched = true

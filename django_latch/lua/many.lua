@@ -32,10 +32,10 @@ if known == 0 then
       limit = n[7], ticket = 0, since = NOW, hold = 0, wake = '', owner = ARGV[9] }
     put(r, '@', r.token)
     call('ZADD', INDEX, r.exp, NAME)
-    keep(R, GRACE)
+    keep(P)
     event(2, 'acquired', r, 'waited', 0)
     fences[i] = format('%.0f', r.fence)
   end
-  keep(INDEX, WEEK)
+  keep_index()
 end
 return reply('granted', left, unpack(fences))

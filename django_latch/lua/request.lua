@@ -69,8 +69,8 @@ if mine and mine.state == 'held' then
   end
   if job == '' or carried[3] ~= job then return granted(mine) end
   return reply('carrying', format('%.0f', mine.fence), mine.exp - NOW, carried[4])
-elseif mine and mine.state == 'queued' then
-  return answer('queued', format('%.0f', known), call('ZRANK', Q, token))
 end
+local ahead = mine and mine.state == 'queued' and call('ZRANK', Q, token)
+if ahead then return answer('queued', format('%.0f', known), ahead) end
 event(1, 'refused', { owner = owner }, 'reason', 'busy')
 return answer('busy')
