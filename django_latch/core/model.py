@@ -63,11 +63,14 @@ class Model:
         """Drop what no call can see any more. May be left out; it only frees memory."""
         bucket, now = self.bucket, us // 1000
         for name, lock in list(bucket.locks.items()):
-            if lock.until < now and all(until <= now for until in lock.jobs.values()):
+            if max(lock.until, lock.next.ends, *lock.jobs.values(), 0) < now:
                 del bucket.locks[name]
         for wake, wakes in list(bucket.wakes.items()):
             if wakes.until < now:
                 del bucket.wakes[wake]
+        for account, members in list(bucket.accounts.items()):
+            if max(members.values(), default=0) < now:
+                del bucket.accounts[account]
         for agent, (until, _) in list(bucket.waits.items()):
             if until < now:
                 del bucket.waits[agent]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from django_latch.core import replies
+from django_latch.core.model_slot import Slots
 from django_latch.core.model_state import Record
-from django_latch.core.model_turn import Turn
 from django_latch.core.owner import Owner
 
 #: An offer younger than this, in ms, is not taken from a silent waiter.
@@ -34,7 +34,7 @@ class Wish(NamedTuple):
     silent: int
 
 
-class Requests(Turn):
+class Requests(Slots):
     """Asking for the lock."""
 
     def request(self, *args: Any) -> replies.Request:
@@ -58,7 +58,9 @@ class Requests(Turn):
         elif newcomer and not ticket and not self.lock.queue and self.fits(wish.limit):
             hold = self.grant(wish, self.stamp(), 0)
         if hold is not None:
-            return replies.Granted(hold.fence, hold.exp - self.now, self.stale())
+            payload = self.carried(wish.job)
+            stale = self.stale() if payload is None else ()
+            return replies.Granted(hold.fence, hold.exp - self.now, stale, payload)
         return self.wait(wish, newcomer and not ticket)
 
     def refusal(self, wish: Wish) -> replies.Ended | None:

@@ -53,6 +53,18 @@ class Tomb:
 
 
 @dataclass(slots=True)
+class NextRun:
+    """The one run that is to follow: see slot.lua."""
+
+    job: str = ""  # whose message carries it
+    payload: str = ""  # the arguments of the latest call
+    until: int = 0  # ms; its carrier must show itself before
+    ran: str = ""  # the job that carried the last one
+    given: str = ""  # and with what
+    ends: int = -1  # ms; when all this is forgotten
+
+
+@dataclass(slots=True)
 class Lock:
     """One lock.
 
@@ -66,7 +78,8 @@ class Lock:
     alive: dict[str, int] = field(default_factory=dict)  # token -> ms
     tombs: dict[str, Tomb] = field(default_factory=dict)
     jobs: dict[str, int] = field(default_factory=dict)  # finished job -> forget at, ms
-    until: int = 0  # ms; when the store drops all but the jobs, whoever looks
+    next: NextRun = field(default_factory=NextRun)
+    until: int = 0  # ms; when the store drops all but jobs and next run, whoever looks
 
     @property
     def holders(self) -> list[Record]:
@@ -106,5 +119,7 @@ class Bucket:
     index: dict[str, int] = field(default_factory=dict)  # name -> expiry, ms
     events: deque[Event] = field(default_factory=deque)
     wakes: dict[str, WakeList] = field(default_factory=dict)
+    due: dict[str, int] = field(default_factory=dict)  # name -> until of its next run, ms
+    accounts: dict[str, dict[str, int]] = field(default_factory=dict)  # -> member -> until, ms
     waits: dict[str, tuple[int, str]] = field(default_factory=dict)  # agent -> until, lock
     locks: dict[str, Lock] = field(default_factory=dict)

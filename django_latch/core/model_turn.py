@@ -34,7 +34,7 @@ class Turn:
         self.changed = False
         self.buried = False
         if self.lock.until < self.now:
-            self.lock = bucket.locks[name] = Lock(jobs=self.lock.jobs)
+            self.lock = bucket.locks[name] = Lock(jobs=self.lock.jobs, next=self.lock.next)
 
     # What is known
 

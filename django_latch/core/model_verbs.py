@@ -7,7 +7,15 @@ from dataclasses import replace
 from django_latch.core.model_request import Requests
 from django_latch.core.model_state import Record
 from django_latch.core.owner import Owner
-from django_latch.core.replies import Closed, Ended, Holder, Listing, Renewed
+from django_latch.core.replies import (
+    Closed,
+    Ended,
+    Holder,
+    Listing,
+    Renewed,
+    Waiter,
+    Waiters,
+)
 
 
 class Verbs(Requests):
@@ -58,11 +66,15 @@ class Verbs(Requests):
         """The answer to a holder."""
         return Renewed(hold.fence, hold.exp - self.now, self.now, len(self.lock.queue))
 
-    def adopt(self, lease: int, owner: str, token: str, old: str) -> Renewed | Ended:
+    def adopt(
+        self, lease: int, remember: int, owner: str, token: str, old: str, min_hold: int = 0
+    ) -> Renewed | Ended:
         """Hand a hold over to a new owner, with a token and a fence of its own."""
         self.sweep(token)
         source = self.standing(old)
         if self.unknown(token) and isinstance(source, Record):
+            # What is left to hold, though the clock may have been set back.
+            kept = min(source.hold, self.now + max(source.hold - source.since, 0))
             hold = Record(
                 token=token,
                 state="held",
@@ -73,11 +85,15 @@ class Verbs(Requests):
                 limit=source.limit,
                 ticket=source.ticket,
                 since=self.now,
-                hold=min(source.hold, self.now + max(source.hold - source.since, 0)),
+                hold=max(kept, self.now + min_hold if min_hold else 0),
                 owner=owner,
             )
             source.hold = 0
             tomb = self.finish(source, "adopted", lasts=True)
+            # A copy of the message that brought the old token may come as late as that.
+            forget = max(tomb.forget, self.now + remember)
+            self.lock.tombs[old] = replace(tomb, forget=forget)
+            self.lock.until = max(self.lock.until, forget)
             self.take(hold)
             self.event(2, "adopted", hold.fence, owner, old=tomb.fence, held=tomb.held)
         self.settle(token)
@@ -111,7 +127,7 @@ class Verbs(Requests):
             if job and record.state == "held":
                 self.remember(job, keep_job_for)
         else:
-            closed = self.nothing(token, reason, bool(resent), fence)
+            closed = self.nothing(token, reason, resent == 1, fence)
         self.settle(token)
         return replace(closed, offered=self.offered) if self.lock.queue else closed
 
@@ -161,6 +177,19 @@ class Verbs(Requests):
         until, name = waits.get(other, (0, ""))
         return name if self.now <= until else ""
 
+    def account(self, account: str, most: int, ms: int, member: str) -> int:
+        """Count a member among an account's for so many ms; `most` 0 takes it out."""
+        members = self.bucket.accounts.setdefault(account, {})
+        for old in [old for old, until in members.items() if until < self.now]:
+            del members[old]
+        if not most:
+            members.pop(member, None)
+        elif member not in members and len(members) >= most:
+            return -1
+        else:
+            members[member] = max(members.get(member, 0), self.now + ms)
+        return len(members)
+
     def trim(self) -> list[int]:
         """Settle a lock whose entry in the index has passed."""
         if not self.lock.records and not self.lock.tombs:
@@ -171,6 +200,14 @@ class Verbs(Requests):
         self.settle("")
         self.changed = True
         return [len(self.lock.holders), len(self.lock.queue)]
+
+    def queue(self, most: int) -> Waiters:
+        """Read who waits, the next one first; changes nothing."""
+        places = [
+            self.place(t) for t in self.lock.line()[:most] if self.now <= self.lock.alive.get(t, 0)
+        ]
+        waiters = (Waiter(p.ticket, Owner.from_json(p.owner)) for p in places if p)
+        return Waiters(self.now, tuple(waiters))
 
     def list(self) -> Listing:
         """Read a lock; changes nothing."""
