@@ -87,9 +87,10 @@ class Description:
 
     # What is asked for
 
-    def _name(self) -> str:
+    def _name(self, settings: Settings) -> str:
         name = check_name(self.name) if self.template else self.name
-        return name if self._exact else qualified(name, tenant())
+        apart = not self._exact and settings.namespace is not None
+        return qualified(name, tenant()) if apart else name
 
     def _ask(self, settings: Settings) -> verbs.Ask:
         """What is asked for; made once for as long as nothing that it depends on changes."""
@@ -100,7 +101,7 @@ class Description:
         ttl = within("ttl", self.ttl, settings.ttl, settings.max_ttl)
         here = _here(os.getpid())
         ask = verbs.Ask(
-            name=self._name(),
+            name=self._name(settings),
             ttl=ttl if self.max_hold is None else min(ttl, self.max_hold),
             owner=self._record(agent).to_json() if self.owner or self.meta or agent else here,
             timeout=within("timeout", self.timeout, settings.timeout, settings.max_timeout),
@@ -110,6 +111,7 @@ class Description:
             max_waiters=settings.max_waiters if self.max_waiters is None else self.max_waiters,
             max_timeout=settings.max_timeout,
             live=settings.live,
+            grace=settings.grace,
             agent=agent,
         )
         if self._exact or settings.namespace is None:

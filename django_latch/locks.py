@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from django_latch import signals
-from django_latch.conf import FOREVER, conf
+from django_latch.conf import FOREVER, Settings, conf
 from django_latch.core import flow, replies, verbs
 from django_latch.core.calls import StoreError
 from django_latch.core.errors import JobFinished
@@ -106,17 +106,19 @@ class Latch(Description):
             JobFinished: the job has finished.
             LatchUnavailable: the store gave no usable answer. Nothing is held.
         """
-        ask = self._ask(conf.load())
+        settings = conf.load()
+        ask = self._ask(settings)
         if ask.timeout:
             may_block()
-        store = self._store()
+        store = self._store(settings)
         return drive.sync(self._acquiring(ask, store, store, token, job, min_hold), store)
 
     async def aacquire(self, *, token: str | None = None) -> Lease:
         """The async twin of `acquire`."""
-        store = self._store()
+        settings = conf.load()
+        store = self._store(settings)
         twin = store.twin()
-        ask = self._ask(conf.load())
+        ask = self._ask(settings)
         return await drive.run(self._acquiring(ask, store, twin, token), twin)
 
     def _acquiring(
@@ -137,7 +139,7 @@ class Latch(Description):
             job=job or "",
             wake=asking.wake_id() if ask.timeout else "",
         )
-        owe = functools.partial(heartbeats.owe, store, seconds=max(conf.grace, ask.ttl))
+        owe = functools.partial(heartbeats.owe, store, seconds=max(ask.grace, ask.ttl))
         try:
             grant = yield from flow.acquire(ask, caller, owe)
         except LatchNotAcquired as refusal:
@@ -188,12 +190,12 @@ class Latch(Description):
             LatchNotHeld: it holds nothing (any more); `reason` says why.
             LatchUnavailable: no answer.
         """
-        store = self._store()
+        store = self._store(conf.load())
         return drive.sync(self._adopting(store, token, into, remember, min_hold), store)
 
     async def aadopt(self, token: str) -> Lease:
         """The async twin of `adopt`."""
-        store = self._store()
+        store = self._store(conf.load())
         return await drive.run(self._adopting(store, token), store.twin())
 
     def _adopting(
@@ -221,7 +223,7 @@ class Latch(Description):
         """What the store knows of this lock: its holders and waiters; None where it is free."""
         from django_latch import inventory
 
-        return inventory.get(self._name(), using=self.using)
+        return inventory.get(self._name(conf.load()), using=self.using)
 
     # with
 
@@ -274,10 +276,10 @@ class Latch(Description):
         """Run each call of `function`, sync or async, under the lock."""
         return locked(self, function)
 
-    def _store(self) -> Store:
+    def _store(self, settings: Settings) -> Store:
         from django_latch.store.connections import store
 
-        return store(self.using)
+        return store(self.using or settings.cache_alias)
 
     def _lease(self, store: Store, name: str, grant: Grant, ttl: float) -> Lease:
         lease = Lease(store, name, grant, ttl=ttl, renews=self.heartbeat, max_hold=self.max_hold)

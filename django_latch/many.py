@@ -115,12 +115,12 @@ class ManyLatch:
         """
         if self._first._ask(conf.load()).timeout:
             may_block()
-        store = self._first._store()
+        store = self._first._store(conf.load())
         return drive.sync(self._acquiring(store, store), store)
 
     async def aacquire(self) -> MultiLease:
         """The async twin of `acquire`."""
-        store = self._first._store()
+        store = self._first._store(conf.load())
         twin = store.twin()
         return await drive.run(self._acquiring(store, twin), twin)
 
@@ -161,7 +161,7 @@ class ManyLatch:
         except BaseException:
             for ask, token in zip(asks, tokens, strict=True):
                 abandon = verbs.end(ask.name, token, "abandoned", resent=True)
-                heartbeats.owe(store, abandon, max(conf.grace, ask.ttl))
+                heartbeats.owe(store, abandon, max(ask.grace, ask.ttl))
             raise
         if isinstance(answer, str):
             return False

@@ -32,6 +32,7 @@ class Ask:
     max_waiters: int = 100
     max_timeout: float = 3600
     live: float = 3
+    grace: float = 60
     agent: str = ""  # who asks, where deadlocks are searched for
 
     @cached_property
