@@ -31,6 +31,6 @@ def broken_keys() -> None:
 
 @pytest.fixture
 def valkey_of_its_own() -> Iterator[EmbeddedValkey]:
-    """The locks live on a server that this test may pause or stop."""
-    with servers.valkey() as server, locks_at(f"{server.url}/0", **timeouts(1)):
+    """The locks live on a server that this test may pause or stop; answers are due in 0.5 s."""
+    with servers.valkey() as server, locks_at(f"{server.url}/0", **timeouts(0.5)):
         yield server

@@ -59,11 +59,13 @@ def test_without_a_heartbeat_a_lease_ends_by_itself() -> None:
 
 def test_ten_thousand_leases_leave_nothing_but_one_thread(raw: redis.Redis) -> None:
     shared = lock(ttl=30)
+    shared.acquire().release()
+    clients = raw.info("clients")["connected_clients"]
     for _ in range(10_000):
         shared.acquire().release()
     assert len(heartbeat) == 0
     assert threads() == ["django_latch-heartbeat"]
-    assert raw.info("clients")["connected_clients"] < 10
+    assert raw.info("clients")["connected_clients"] <= clients + 1  # the heartbeat's own
     assert len(raw.keys("*")) <= 4
     assert raw.hlen(audit.key("R", "job")) <= 64
     audit.assert_free(raw, "job")

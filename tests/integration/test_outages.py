@@ -134,9 +134,9 @@ def paused(valkey_of_its_own: EmbeddedValkey) -> Iterator[EmbeddedValkey]:
 
 
 def test_a_paused_server(paused: EmbeddedValkey) -> None:
-    with in_time(2):  # one second for the answer, one for a connection that might be better
+    with in_time(2 * 0.5):  # once for the answer, once for a connection that might be better
         assert outage(OPERATIONS["try"]).reason == "timeout"
-    with in_time(1):
+    with in_time(0.5):
         assert outage(OPERATIONS["wait"]).reason == "timeout"
     with in_time(0.4), pytest.raises(LatchTimeout):
         latch("job", timeout=0.4).acquire()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import redis
+from django.test import override_settings
 
 from django_latch import Latch, LatchError, LatchQueueFull, LatchTimeout, Lease, latch
 from tests import servers
@@ -21,6 +22,10 @@ from tests.integration.programs import Program, program
 from tests.integration.until import until
 
 QUEUE, LIVENESS = audit.key("Q", "job"), audit.key("V", "job")
+
+
+#: Everything sooner than by default.
+QUICK = {"SLICE": 0.1, "LIVE": 1.1, "CLAIM": 1.1}
 
 
 def lock(timeout: float = 10, **options: object) -> Latch:
@@ -182,6 +187,7 @@ def test_ten_threads_wait_with_four_connections(raw: redis.Redis, crowd: Crowd) 
     assert crowd.served == list(range(10))
 
 
+@override_settings(DJANGO_LATCH={"CACHE_ALIAS": "locks", **QUICK})
 def test_a_queue_that_was_lost_is_formed_again(raw: redis.Redis, crowd: Crowd) -> None:
     grant(A, ttl=30)
     crowd.come(1)
@@ -202,6 +208,8 @@ def test_a_queue_that_was_lost_is_formed_again(raw: redis.Redis, crowd: Crowd) -
 def waiter_program(timeout: float = 30) -> Iterator[Program]:
     with program(
         f"""
+        from django.test import override_settings
+        override_settings(DJANGO_LATCH={{"CACHE_ALIAS": "locks", **{QUICK}}}).enable()
         say("up")
         try:
             with latch("job", timeout={timeout}) as lease:
@@ -260,7 +268,7 @@ def test_a_dead_first_waiter_costs_at_most_one_claim(raw: redis.Redis) -> None:
         begun = time.monotonic()
         holder.release()
         assert alive.hear().startswith("served")
-        assert time.monotonic() - begun < 3 + 2
+        assert time.monotonic() - begun < QUICK["CLAIM"] + 2
         alive.say("go on")
         alive.end()
     audit.assert_free(raw, "job")
@@ -273,7 +281,7 @@ def test_a_dead_waiter_is_forgotten(raw: redis.Redis) -> None:
         begun = time.monotonic()
         while raw.zcard(QUEUE):
             assert lock(0).try_acquire() is None  # whoever comes clears it away
-            assert time.monotonic() < begun + 3 + 2
+            assert time.monotonic() < begun + QUICK["LIVE"] + 2
             time.sleep(0.02)
     audit.assert_free(raw, "job")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -32,12 +31,12 @@ SPENT = StoreError("spent", reason="spent", unanswered=True, again=False)
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The clock of the flows, which only the test moves."""
     time = [1000.0]
     for module in (flow, timing):
         monkeypatch.setattr(module, "now", lambda: time[0])
-    yield time
+    return time
 
 
 class Run:

@@ -26,7 +26,7 @@ CALLS: dict[str, Call] = {  # type: ignore[type-arg]
         verbs.request(ASK, CALLER),
         verbs.renew("n", "t", 1, 1),
         verbs.shorten("n", "t", 1, 1),
-        verbs.adopt("n", "o", "t", 1, "{}"),
+        verbs.adopt("n", "o", "t", 1, "{}", min_hold=1),
         verbs.end("n", "t", "released"),
         verbs.trim("n"),
         verbs.read("n"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -35,12 +36,8 @@ ANYTHING = st.one_of(
 @each_parser
 @given(reply=ANYTHING)
 def test_any_reply_is_understood_or_bad(parse: Any, reply: object) -> None:
-    try:
-        understood = parse(reply)
-    except BadReply as error:
-        assert str(error)
-    else:
-        assert understood is not None
+    with suppress(BadReply):  # any other error would be ours
+        assert parse(reply) is not None
 
 
 @each_parser

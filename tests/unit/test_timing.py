@@ -42,7 +42,7 @@ def test_seconds(value: object, expected: float) -> None:
     ids=lambda value: f"{value!r:.20}",
 )
 def test_bad_seconds_are_named(value: object) -> None:
-    with pytest.raises(LatchValueError, match="^ttl must be") as refused:
+    with pytest.raises(LatchValueError, match=r"^ttl must be") as refused:
         seconds(value, "ttl", least=0, most=100)
     assert len(str(refused.value)) < 200
 
