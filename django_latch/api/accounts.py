@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final, Literal
+from typing import Final, Literal, Self, TypeVar
 
 from django_latch.api.problems import Problem
-from django_latch.core.calls import Call
+from django_latch.core.calls import Call, Park
 from django_latch.core.verbs import account as counted
+from django_latch.store.base import AsyncStore
+
+T = TypeVar("T")
 
 #: The scope that every key is in.
 EVERYTHING: Final = "*"
@@ -84,19 +85,46 @@ def too_many(code: str, policy: str, most: int) -> Problem:
 _waits: Counter[str] = Counter()
 
 
-@contextmanager
-def waiting(account: Account, most: int) -> Iterator[None]:
-    """Count a request that may wait, in this process.
+class Waits:
+    """The store of one acquire: counts it among its account's waits, once it does wait.
 
-    Raises:
-        Problem: `too_many_waits`.
+    A lock that is free, a full queue and a try are no waits. The count is this process's own,
+    whose tasks and connections the limit protects.
+
+    Parameters:
+        most: how many requests of the account may wait.
     """
-    if _waits[account.name] >= most:
-        raise too_many("too_many_waits", "waits", most)
-    _waits[account.name] += 1
-    try:
-        yield
-    finally:
-        _waits[account.name] -= 1
-        if not _waits[account.name]:
-            del _waits[account.name]
+
+    def __init__(self, store: AsyncStore, account: Account, most: int) -> None:
+        self._store, self._name, self._most = store, account.name, most
+        self._counted = False
+
+    def wake_id(self) -> str:
+        """As the store's."""
+        return self._store.wake_id()
+
+    async def call(self, call: Call[T]) -> T:
+        """As the store's."""
+        return await self._store.call(call)
+
+    async def park(self, park: Park[T]) -> tuple[T, int]:
+        """As the store's.
+
+        Raises:
+            Problem: `too_many_waits`.
+        """
+        if not self._counted:
+            if _waits[self._name] >= self._most:
+                raise too_many("too_many_waits", "waits", self._most)
+            _waits[self._name] += 1
+            self._counted = True
+        return await self._store.park(park)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._counted:
+            _waits[self._name] -= 1
+            if not _waits[self._name]:
+                del _waits[self._name]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django_latch import signals
 from django_latch.api import bodies, refusals
-from django_latch.api.accounts import too_many, waiting
+from django_latch.api.accounts import Waits, too_many
 from django_latch.api.asking import ask_of, send
 from django_latch.api.endpoint import Asked, needs
 from django_latch.api.problems import Problem, invalid, not_holder, problem_of
@@ -91,6 +90,9 @@ class _Acquiring:
             grant = await self._asked_for()
         except LatchNotAcquired as error:
             raise await self._refused(error) from error
+        except Problem:
+            await self._uncount()
+            raise
         except BaseException:
             # Nothing may be awaited here: the client has gone, or the store has.
             heartbeats.owe(self.store, self._counted(0), self.ask.ttl)
@@ -115,9 +117,8 @@ class _Acquiring:
         owe = functools.partial(
             heartbeats.owe, self.store, seconds=max(self.settings.grace, self.ask.ttl)
         )
-        counted = waiting(self.account, self.settings.http.max_waits)
-        with counted if self.ask.timeout else nullcontext():
-            grant = await drive.run(flow.acquire(self.ask, caller, owe), self.twin)
+        with Waits(self.twin, self.account, self.settings.http.max_waits) as waits:
+            grant = await drive.run(flow.acquire(self.ask, caller, owe), waits)
         if grant.stale:
             await drive.run(settle(grant.stale), self.twin)
         return grant

@@ -57,6 +57,7 @@ def environment(folder: Path, changes: dict[str, Any] | None = None) -> dict[str
     return {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "tests.api.settings",
+        "PYTHONUNBUFFERED": "1",
         DATABASE: str(folder / "db.sqlite3"),
         CHANGES: json.dumps(changes or {}),
     }
@@ -79,6 +80,8 @@ def manage(folder: Path, *args: str) -> str:
 def serving(folder: Path, kind: Kind = "uvicorn", **changes: Any) -> Iterator[Server]:
     """A server of one's own; `changes` to DJANGO_LATCH."""
     server = Server(folder, kind, changes)
-    yield server
-    if server.process.poll() is None:
-        server.stop()
+    try:
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.stop()
