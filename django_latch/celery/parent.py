@@ -9,11 +9,14 @@ for itself.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
-from weakref import WeakSet, ref
+from weakref import ref
 
 from celery import bootsteps
 from celery.signals import (
@@ -59,19 +62,8 @@ class _Run:
     names: tuple[str, ...]
     token: str = field(repr=False)
     pid: int
-    started: int | None
     request: ref[Any]
     until: float | None = None
-
-    def is_dead(self) -> bool:
-        """Whether its process is gone for certain."""
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return True
-        started = process_started(self.pid)
-        # 0: a zombie, not reaped yet. Another start: the pid has been used again.
-        return started == 0 or (bool(self.started) and started not in (None, self.started))
 
     def is_over(self) -> bool:
         """Whether Celery has done with it, and some time has passed since."""
@@ -82,9 +74,10 @@ class _Run:
         return now() > self.until
 
 
-#: Requests received and not yet seen in a child, and runs in children.
-_waiting: WeakSet[Any] = WeakSet()
+#: Runs in children.
 _running: list[_Run] = []
+#: When the children were started; where that is unknown, None.
+_children: dict[int, int | None] = {}
 
 
 @task_received.connect(dispatch_uid="django_latch.celery", weak=False)
@@ -106,7 +99,20 @@ def received(sender: Any, request: Any, **_: Any) -> None:
         if carried is not None:
             facts[HEADER] = carried.to_header()
     facts[RUN] = new_token()
-    _waiting.add(request)
+    # No signal tells of it; and of a message that goes back to its queue none tells at all.
+    request.on_accepted = partial(_accepted, ref(request), type(request).on_accepted)
+
+
+def _accepted(request: ref[Any], original: Callable[..., Any], pid: int, when: float) -> Any:
+    """A child begins a run."""
+    found = request()
+    if found is None:
+        return None
+    carried = read(found.request_dict, found.id)
+    if carried and carried.key:
+        names = (carried.key, copy_lock_of(found.id))
+        _running.append(_Run(names, found.request_dict[RUN], pid, request))
+    return original(found, pid, when)
 
 
 @task_failure.connect(dispatch_uid="django_latch.celery", weak=False)
@@ -114,20 +120,26 @@ def received(sender: Any, request: Any, **_: Any) -> None:
 @task_revoked.connect(dispatch_uid="django_latch.celery", weak=False)
 def look(**_: Any) -> None:
     """Look at all children, and shorten the leases of runs whose process is dead."""
-    for request in list(_waiting):
-        if request.worker_pid:
-            _waiting.discard(request)
-            carried = read(request.request_dict, request.id)
-            if carried and carried.key:
-                pid, token = request.worker_pid, request.request_dict[RUN]
-                names = (carried.key, copy_lock_of(request.id))
-                _running.append(_Run(names, token, pid, process_started(pid), ref(request)))
-    for run in list(_running):
-        dead = run.is_dead()
-        if dead:
+    runs = list(_running)
+    dead = {pid for pid in {run.pid for run in runs} if _is_dead(pid)}
+    for run in runs:
+        if run.pid in dead:
             _shorten(run)
-        if dead or run.is_over():
+        if run.pid in dead or run.is_over():
             _running.remove(run)
+    for pid in dead:
+        _children.pop(pid, None)
+
+
+def _is_dead(pid: int) -> bool:
+    """Whether a child is gone for certain."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    started = process_started(pid)
+    # 0: a zombie, not reaped yet. Another start: the pid has been used again.
+    return started == 0 or _children.setdefault(pid, started) not in (None, started)
 
 
 @task_revoked.connect(dispatch_uid="django_latch.celery.dropped", weak=False)
@@ -187,12 +199,14 @@ class Watch(bootsteps.StartStopStep):  # type: ignore[misc]
 def watch(sender: Any, **_: Any) -> None:
     """Add the watch to a worker that is about to be set up."""
     sender.app.steps["consumer"].add(Watch)
+    # A cold shutdown kills children that do not end by themselves, and nobody looks any more then.
+    atexit.register(look)
 
 
 def _forget() -> None:
     """In a child: nothing here is its own."""
-    _waiting.clear()
     _running.clear()
+    _children.clear()
 
 
 os.register_at_fork(after_in_child=_forget)
