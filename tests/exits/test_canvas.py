@@ -26,6 +26,8 @@ def _linked(first, last):
 @pytest.mark.parametrize("form", FORMS)
 @exits("a member of a chain, group or chord; `link`, `link_error`", "prefork", at=app.PLACES)
 def test_member(cell: Cell, other: Label, form: str) -> None:
+    if form == "chord" and not cell.redis:
+        pytest.skip("a chord sends its header to the broker of its app, whatever it is given")
     how = "error" if form == "link_error" else "success"
     first = cell.task().si(str(cell.label), how).set(queue=cell.worker.queue)
     last = app.child.si(str(other)).set(queue=cell.worker.queue)

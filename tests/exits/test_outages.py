@@ -39,7 +39,7 @@ def on_it(cell: Cell, store: EmbeddedValkey) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("on_it")
-@exits("lock store down before the run: sent again until it is back", "prefork", "threads")
+@exits("lock store down before the run: sent again", "prefork", "threads", at=("run",))
 def test_before(cell: Cell, store: EmbeddedValkey) -> None:
     store.stop()
     sent = cell.send(kind="late")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import pytest
 from celery import VERSION
 
-from tests.exits.cell import AT_ONCE, Cell, exits
+from tests.exits.cell import AT_ONCE, SOON_AFTER_THAT, Cell, exits
 from tests.exits.columns import POOLS
 
 #: A worker that stores no results: under gevent its handler of a signal cannot talk to Redis.
@@ -82,3 +83,17 @@ def test_cold_twice(cell: Cell) -> None:
         worker.wait_for("Initiating Soft Shutdown" if VERSION >= (5, 5) else "Cold shutdown")
         os.kill(worker.process.pid, signal.SIGQUIT)
         cell.free(cell.ended(), AT_ONCE)
+
+
+@exits("child SIGKILL in a warm shutdown", "prefork")
+def test_child_killed_in_warm_shutdown(cell: Cell) -> None:
+    """Nobody looks at the children any more; the worker does so once before it ends."""
+    with cell.own_worker() as worker:
+        cell.use(worker)
+        cell.send()
+        pid = cell.started()["pid"]
+        worker.process.send_signal(signal.SIGTERM)
+        worker.wait_for("Warm shutdown")
+        os.kill(pid, signal.SIGKILL)
+        worker.process.wait(30)
+        cell.free(time.time(), SOON_AFTER_THAT)
