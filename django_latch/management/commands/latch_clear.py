@@ -14,6 +14,7 @@ from django_latch import inventory
 from django_latch.core.owner import Owner, clean
 from django_latch.exceptions import LatchNotHeld
 from django_latch.live import MAXIMUM
+from django_latch.management import foreign
 from django_latch.management.base import NOTHING_MATCHED, LatchCommand, matcher, parse_duration
 from django_latch.stale import clear_stale
 
@@ -90,6 +91,7 @@ class Command(LatchCommand):
             dest="interactive",
             help="Do not ask.",
         )
+        foreign.add_arguments(parser)
 
     def run(self, options: Mapping[str, Any]) -> None:
         """Free, print the outcomes, and fail if nothing matched.
@@ -98,6 +100,10 @@ class Command(LatchCommand):
             CommandError: options that exclude each other (2), nothing matched or was still held
                 (3), nobody to ask or the answer was no (1).
         """
+        foreign.check(options, "stale", "all", "older_than", "reason")
+        if options["foreign"]:
+            foreign.clear(self, options, options["pattern"])
+            return
         named = bool(options["pattern"]) or options["older_than"] is not None
         kinds = (options["stale"], options["all"], bool(options["pattern"]))
         if sum(kinds) > 1 or (options["stale"] and named):

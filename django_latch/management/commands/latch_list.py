@@ -10,6 +10,7 @@ from django.core.management.base import CommandParser
 
 from django_latch import inventory
 from django_latch.live import MAXIMUM
+from django_latch.management import foreign
 from django_latch.management.base import LatchCommand, matcher
 from django_latch.text import duration
 
@@ -37,9 +38,18 @@ class Command(LatchCommand):
         parser.add_argument(
             "--limit", type=_limit, default=1000, help="Most locks to list (default 1000)."
         )
+        foreign.add_arguments(parser)
 
     def run(self, options: Mapping[str, Any]) -> None:
-        """Read and print; what was left out is told on stderr."""
+        """Read and print; what was left out is told on stderr.
+
+        Raises:
+            CommandError: options that do not go together (2).
+        """
+        foreign.check(options)
+        if options["foreign"]:
+            foreign.show(self, options, [options["pattern"]] if options["pattern"] else [])
+            return
         limit = options["limit"]
         if options["pattern"] is None:
             locks, cut = inventory.page(0, limit + 1), False
