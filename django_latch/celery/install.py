@@ -113,7 +113,7 @@ def checked(flight: SingleFlight, function: Callable[..., Any], *, bound: bool |
 def bare_run(task_class: type) -> Callable[..., Any]:
     """The function behind ``run``, without what makes it a method."""
     run = inspect.getattr_static(task_class, "run")
-    return run.__func__ if isinstance(run, (staticmethod, classmethod)) else run  # type: ignore[no-any-return]
+    return run.__func__ if isinstance(run, (staticmethod, classmethod)) else run
 
 
 def _twice(name: str) -> LatchValueError:

@@ -253,6 +253,12 @@ def lets_go(self: Task, label: str) -> int:
     return self.request.retries
 
 
+@single_flight(key="sends_away:{label}")
+@shared_task(bind=True)
+def sends_away(self: Task, label: str) -> None:
+    raise self.retry(countdown=0, queue=f"nobody-{label}")
+
+
 @single_flight(key="move:{label}:{step}", ttl=60)
 @shared_task(bind=True)
 def moves(self: Task, label: str, step: int) -> str:

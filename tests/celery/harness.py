@@ -101,7 +101,8 @@ class Worker:
         """Kill the worker's main process; its children die with it."""
         self.process.kill()
         self.process.wait()
-        self._reader.join()
+        self._reader.join(PATIENCE)
+        assert not self._reader.is_alive(), "a child of the worker outlived it"
 
 
 @contextmanager

@@ -7,11 +7,11 @@ import signal
 import time
 
 import pytest
-from celery.exceptions import SoftTimeLimitExceeded, TimeLimitExceeded, WorkerLostError
+from celery.exceptions import SoftTimeLimitExceeded, TimeLimitExceeded
 
 from django_latch import Latch
 from tests.celery import app
-from tests.celery.harness import Label, Worker, result, until
+from tests.celery.harness import Label, Worker, kill, result, until
 
 #: What a bound may be exceeded by on a busy machine, in seconds.
 SLACK = 2.0
@@ -56,13 +56,12 @@ class TestADeadChild:
 
     @pytest.mark.parametrize("task", [app.slow, app.slow_under, app.slow_option])
     def test_sigkill(self, worker: Worker, label: Label, task):
-        sent = send(task, worker, str(label))
+        send(task, worker, str(label))
         event = label.next("start")
-        os.kill(event["pid"], signal.SIGKILL)
+        kill(event["pid"])
         killed = time.time()
+        # Long before Celery itself has noticed, which may take it five seconds.
         assert 0.5 < seconds_until_free(task, label, killed) < 1 + SLACK
-        with pytest.raises(WorkerLostError):
-            result(sent)
 
     def test_hard_time_limit(self, worker: Worker, label: Label):
         sent = send(app.hard, worker, str(label))

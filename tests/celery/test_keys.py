@@ -89,7 +89,9 @@ class TestPydantic:
 
         return Order
 
-    @pytest.mark.parametrize("key", [None, "order:{order.number}", lambda order: f"o:{order.number}"])
+    @pytest.mark.parametrize(
+        "key", [None, "order:{order.number}", lambda order: f"o:{order.number}"]
+    )
     def test_a_model_and_its_dump_make_the_same_key(self, order, key):
         def send(order):
             """Stands for the function of a task."""

@@ -195,8 +195,9 @@ class TestEachPlacement:
         assert task(5) == "place:5"
 
     def test_celery_still_checks_arguments_at_the_caller(self, app, task):
-        if task.name == "sync.by.class":
-            pytest.skip("Celery checks no arguments of tasks that are classes")
+        if task.name == "sync.by.class":  # Celery does not check those
+            task.delay()
+            return
         with pytest.raises(TypeError):
             task.delay()
         with pytest.raises(TypeError):
