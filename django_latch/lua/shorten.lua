@@ -9,5 +9,5 @@ if refused then return refused end
 call('ZREM', P, '')  -- a first write that passes when memory is full
 r.exp = math.min(r.exp, NOW + ms)
 put(r)
-if list == token then redis.pcall('ZADD', INDEX, r.exp, NAME) end
+if list == token then redis.pcall('ZADD', INDEX, 'XX', r.exp, NAME) end
 return reply('ok', format('%.0f', r.fence), r.exp - NOW, NOW, call('ZCARD', Q))
