@@ -69,25 +69,27 @@ def count_pieces(passed: list[bytes]) -> int:
     return sum(map(len, passed)) // 65536
 
 
-def test_what_is_told_of_a_lock(raw: redis.Redis) -> None:
-    with latch("job", timeout=0, limit=2, ttl=60, owner="one", meta={"a": 1}) as first:
-        with latch("job", timeout=0, limit=3, ttl=90, owner="two"):
-            store().call(request(A, timeout=10))
-            lock = inventory.get("job")
-            assert lock is not None
-            assert (lock.name, lock.waiters, lock.limit) == ("job", 1, 2)
-            assert [holder.owner.label for holder in lock.holders] == ["one", "two"]
-            holder = lock.holders[0]
-            assert lock.holder == holder
-            assert (holder.state, holder.fence, holder.ttl) == ("held", first.fence, 60)
-            assert 0 <= holder.held_for < 2
-            assert 58 < holder.expires_in <= 60
-            assert holder.acquired_at.utcoffset() is not None
-            assert (holder.expires_at - holder.acquired_at).total_seconds() == 60
-            shown = json.dumps(lock.as_dict())
-            assert first.token not in shown
-            assert A not in shown
-            store().call(verbs.end("job", A, "abandoned"))
+def test_what_is_told_of_a_lock() -> None:
+    first = latch("job", timeout=0, limit=2, ttl=60, owner="one", meta={"a": 1}).acquire()
+    second = latch("job", timeout=0, limit=3, ttl=90, owner="two").acquire()
+    store().call(request(A, timeout=10))
+    lock = inventory.get("job")
+    assert lock is not None
+    assert (lock.name, lock.waiters, lock.limit) == ("job", 1, 2)
+    assert [holder.owner.label for holder in lock.holders] == ["one", "two"]
+    holder = lock.holders[0]
+    assert lock.holder == holder
+    assert (holder.state, holder.fence, holder.ttl) == ("held", first.fence, 60)
+    assert 0 <= holder.held_for < 2
+    assert 58 < holder.expires_in <= 60
+    assert holder.acquired_at.utcoffset() is not None
+    assert (holder.expires_at - holder.acquired_at).total_seconds() == 60
+    shown = json.dumps(lock.as_dict())
+    for token in (first.token, second.token, A):
+        assert token not in shown
+    store().call(verbs.end("job", A, "abandoned"))
+    first.release()
+    second.release()
 
 
 @pytest.mark.parametrize(
