@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from django_latch.core.calls import Call
-from django_latch.core.model_state import Bucket, Terms
+from django_latch.core.model_state import Bucket, Lock, Terms
 from django_latch.core.model_verbs import Verbs
 
 T = TypeVar("T")
@@ -65,6 +65,8 @@ class Model:
         for name, lock in list(bucket.locks.items()):
             if max(lock.until, lock.next.ends, *lock.jobs.values(), 0) < now:
                 del bucket.locks[name]
+            elif lock.until < now:
+                bucket.locks[name] = Lock(jobs=lock.jobs, next=lock.next)
         for wake, wakes in list(bucket.wakes.items()):
             if wakes.until < now:
                 del bucket.wakes[wake]

@@ -164,7 +164,8 @@ class Requests(Slots):
                 turn.close()
         if len(holds) < len(names):
             return names[-1]
-        return min(hold.exp for hold in holds) - self.now, [hold.fence for hold in holds]
+        left = min(hold.exp for hold in holds) - self.now
+        return min(left, lease), [hold.fence for hold in holds]
 
     def earliest(self) -> replies.Held:
         """The holder whose lease ends first."""

@@ -43,7 +43,7 @@ class Verbs(Requests):
         if isinstance(hold, Ended):
             return hold
         hold.exp = min(hold.exp, self.now + ms)
-        if self.lock.holding == [token]:
+        if self.lock.holding == [token] and self.name in self.bucket.index:
             self.bucket.index[self.name] = hold.exp
         return self.renewed(hold)
 

@@ -37,6 +37,9 @@ class Engine(Protocol):
     def flush(self) -> None:
         """Lose everything."""
 
+    def lose_advice(self) -> None:
+        """Lose what is no lock's: who waits for what, and the accounts' counts."""
+
     def state(self) -> State:
         """What is remembered, and what happened since the last look."""
 
@@ -51,6 +54,7 @@ class ModelEngine:
 
     def move(self, us: int) -> None:
         self.us = us
+        self.model.forget(us)  # for good, though the clock may be set back later
 
     def run(self, call: Call[Any]) -> Any:
         return self.model.run(call, self.us, TERMS).reply
@@ -85,6 +89,10 @@ class ModelEngine:
     def flush(self) -> None:
         self.model = self.kind()
 
+    def lose_advice(self) -> None:
+        self.model.bucket.waits.clear()
+        self.model.bucket.accounts.clear()
+
     def state(self) -> State:
         return state.of_model(self.model, self.us)
 
@@ -118,6 +126,10 @@ class ServerEngine:
 
     def flush(self) -> None:
         self.server.flush()
+
+    def lose_advice(self) -> None:
+        bucket = self.store.layout.bucket
+        self.server.client.delete(bucket + "waits", bucket + "A:x", bucket + "A:y")
 
     def state(self) -> State:
         keys, self.lasting = self.server.dump()
