@@ -29,13 +29,6 @@ def worker() -> Iterator[harness.Worker]:
         yield started
 
 
-@pytest.fixture(scope="session")
-def second_worker(worker: harness.Worker) -> Iterator[harness.Worker]:
-    """Another, mostly idle one on the same queue."""
-    with harness.worker(worker.queue, concurrency=2) as started:
-        yield started
-
-
 @pytest.fixture
 def label() -> Iterator[harness.Label]:
     """Marks and a gate of the test's own."""
