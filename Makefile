@@ -35,6 +35,11 @@ test-py313-django61: ## run the tests on Python 3.13, Django 6.1, Celery 5.7, re
 	@sh scripts/venv .venv-py313-django61 3.13 test py313-django61
 	.venv-py313-django61/bin/python -m pytest $(ARGS)
 
+.PHONY: test-api
+test-api: ## test the HTTP API under load, outages and fuzzing, on real servers
+	$(venv) test
+	$(python) -m pytest -m api tests/api $(ARGS)
+
 .PHONY: lint
 lint: ## check style, formatting and the direction of imports
 	$(venv) lint
