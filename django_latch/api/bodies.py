@@ -12,7 +12,6 @@ from django.http import HttpRequest, UnreadablePostError
 
 from django_latch.api.problems import Problem, invalid
 from django_latch.arguments import META, PERMITS
-from django_latch.core.timing import SHORTEST
 from django_latch.core.tokens import check_token
 from django_latch.exceptions import LatchValueError
 
@@ -22,6 +21,9 @@ BODY: Final = 16 * 1024
 #: Most characters of a client's own label, and of the reason for a release by force.
 LABEL: Final = 190
 REASON: Final = 500
+
+#: Shortest lease in seconds: a shorter one may end before its answer arrives.
+TTL: Final = 0.1
 
 #: Returns the value to use; raises ValueError with what it must be.
 Check = Callable[[Any], Any]
@@ -170,7 +172,7 @@ def meta(value: Any) -> dict[str, Any]:
 def acquire_fields(max_ttl: float, max_timeout: float) -> Mapping[str, Check]:
     """What an acquire may say; see the settings for the bounds."""
     return {
-        "ttl": duration(SHORTEST, max_ttl),
+        "ttl": duration(TTL, max_ttl),
         "timeout": duration(0, max_timeout),
         "token": token,
         "renew": boolean,
