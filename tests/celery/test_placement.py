@@ -9,7 +9,7 @@ import pytest
 from celery import Celery, Task, _state, shared_task
 from celery.local import PromiseProxy, Proxy
 
-from django_latch import LatchBusy, LatchNameError, LatchValueError, current_lease
+from django_latch import LatchBusy, LatchNameError, LatchValueError, current_lease, latch
 from django_latch.celery import SingleFlight, single_flight
 from django_latch.celery.placement import _promised
 
@@ -185,8 +185,6 @@ class TestEachPlacement:
         assert current_lease() is None
 
     def test_a_second_call_is_refused(self, app, task):
-        from django_latch import latch
-
         with latch("place:5", timeout=0):
             with pytest.raises(LatchBusy):
                 task(5)
@@ -394,3 +392,38 @@ def test_bare_decorator(app):
         return lock_name()
 
     assert bare(1) == "bare(x=1)"
+
+
+class TestPydantic:
+    """With ``pydantic=True`` callers pass a model, and messages its dump."""
+
+    @pytest.fixture
+    def order(self):
+        pydantic = pytest.importorskip("pydantic")
+        pytest.importorskip("celery", "5.5")
+
+        class Order(pydantic.BaseModel):
+            number: int
+
+        return Order
+
+    @pytest.fixture(params=["above", "under", "option"])
+    def task(self, request, app, order):
+        def place(x):
+            return x.number, lock_name()
+
+        place.__annotations__ = {"x": order}
+        options = {"key": "order:{x.number}", "on_conflict": "raise"}
+        if request.param == "above":
+            return single_flight(**options)(shared_task(pydantic=True)(place))
+        if request.param == "under":
+            return shared_task(pydantic=True)(single_flight(**options)(place))
+        return shared_task(pydantic=True, single_flight=SingleFlight(**options))(place)
+
+    def test_a_model_and_its_dump_take_the_same_lock(self, task, order):
+        assert task.apply((order(number=5),)).get() == (5, "order:5")
+        assert task.apply(({"number": 5},)).get() == (5, "order:5")
+        with latch("order:5", timeout=0):
+            for given in order(number=5), {"number": 5}:
+                with pytest.raises(LatchBusy):
+                    task(given)
