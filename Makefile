@@ -35,6 +35,26 @@ test-py313-django61: ## run the tests on Python 3.13, Django 6.1, Celery 5.7, re
 	@sh scripts/venv .venv-py313-django61 3.13 test py313-django61
 	.venv-py313-django61/bin/python -m pytest $(ARGS)
 
+.PHONY: test-exits
+test-exits: ## end Celery jobs in every way, on real workers, and measure how soon the lock is free
+	$(venv) test exits
+	LATCH_EXITS_JSON=build/exits.json $(python) -m pytest -m exits -n 2 tests/exits $(ARGS)
+
+.PHONY: test-exits-py311-django52
+test-exits-py311-django52: ## the same with Celery 5.4, on the prefork pool and Redis
+	@sh scripts/venv .venv-py311-django52 3.11 test exits py311-django52
+	LATCH_EXITS_JSON=build/exits-py311-django52.json \
+		.venv-py311-django52/bin/python -m pytest -m exits -n 2 -k prefork-redis tests/exits $(ARGS)
+
+.PHONY: matrix-full
+matrix-full: ## all pools, both brokers and Celery 5.4 to 5.7; takes an hour
+	@sh scripts/matrix $(ARGS)
+
+.PHONY: exits-table
+exits-table: ## write docs/explanation/exits.md from what was measured (FILES=build/exits*.json)
+	$(venv) test
+	$(python) -m tests.exits.table $(or $(FILES),$(wildcard build/exits*.json)) >docs/explanation/exits.md
+
 .PHONY: test-api
 test-api: ## test the HTTP API under load, outages and fuzzing, on real servers
 	$(venv) test
@@ -83,6 +103,6 @@ bench-full: ## the same with five times as many rounds
 
 .PHONY: clean
 clean: ## remove the environments, caches and everything built
-	rm -rf .venv .venv-py311-django52 .venv-py313-django61 build dist docs/_build
+	rm -rf .venv .venv-py311-django52 .venv-py313-django61 .venv-exits-* build dist docs/_build
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find django_latch tests example_project benchmarks -name __pycache__ -type d -exec rm -rf {} +
