@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 from typing import Any
 
 from celery import Task, shared_task
@@ -194,3 +196,95 @@ def child(self: Task, label: str) -> None:
 def mother(self: Task, label: str) -> None:
     mark(label, "mother", headers=self.request.headers, id=self.request.id)
     child.apply_async((label,), headers=self.request.headers, queue=own_queue(self))
+
+
+@single_flight(key="member:{label}", at="both", skip_value="no")
+@shared_task
+def member(label: str) -> str:
+    return "done"
+
+
+@single_flight(key="member:{label}", at="both", on_conflict={"enqueue": "skip", "run": "raise"})
+@shared_task
+def strict(label: str) -> str:
+    return "done"
+
+
+@shared_task
+def echo(value: Any) -> Any:
+    return value
+
+
+@shared_task
+def fails(label: str) -> None:
+    raise ValueError(label)
+
+
+@shared_task(bind=True)
+def becomes(self: Task, label: str) -> None:
+    raise self.replace(member.si(label).set(queue=own_queue(self)))
+
+
+@single_flight(key="outage:{label}", on_outage="raise")
+@shared_task(bind=True)
+def outage_raise(self: Task, label: str) -> str:
+    return work(self, label)
+
+
+@single_flight(key="outage:{label}", on_outage="run")
+@shared_task(bind=True)
+def outage_run(self: Task, label: str) -> str:
+    return work(self, label)
+
+
+@single_flight(key="outage:{label}", on_outage="retry")
+@shared_task(bind=True)
+def outage_retry(self: Task, label: str) -> str:
+    return work(self, label)
+
+
+@single_flight(key="outage:{label}", on_outage="retry", max_waits=1)
+@shared_task(bind=True)
+def outage_impatient(self: Task, label: str) -> str:
+    return work(self, label)
+
+
+@single_flight(key="outage:{label}", at="both")
+@shared_task(bind=True)
+def outage_both(self: Task, label: str) -> str:
+    return work(self, label)
+
+
+@single_flight(key="outage:{label}", at="both", on_outage="run")
+@shared_task(bind=True)
+def outage_both_run(self: Task, label: str) -> str:
+    return work(self, label)
+
+
+@single_flight(key="outage:{label}")
+@shared_task(bind=True)
+def outage_error(self: Task, label: str) -> None:
+    work(self, label)
+    raise KeyError("its own")
+
+
+@single_flight(key="greedy:{label}", ttl=1.5)
+@shared_task(bind=True)
+def greedy(self: Task, label: str, seconds: float) -> str:
+    return hog(label, seconds)
+
+
+@single_flight(key="greedy_kept:{label}", ttl=1.5, parent_heartbeat=True)
+@shared_task(bind=True)
+def greedy_kept(self: Task, label: str, seconds: float) -> str:
+    return hog(label, seconds)
+
+
+def hog(label: str, seconds: float) -> str:
+    """One C call that lets no other thread run."""
+    lease = current_lease()
+    assert lease is not None
+    mark(label, "start", pid=os.getpid(), fence=lease.fence)
+    ctypes.PyDLL(None).usleep(ctypes.c_uint(int(seconds * 1_000_000)))
+    mark(label, "end", lost=lease.lost)
+    return lease.lost or "kept"

@@ -1,0 +1,130 @@
+"""A duplicate at each place of a canvas: what happens, and that nothing waits for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from celery import chain, chord, group
+from celery.exceptions import ChordError
+
+from django_latch import Latch, LatchBusy
+from tests.celery import flights, harness
+from tests.celery.flights import echo, member, strict
+from tests.celery.harness import Label, Worker, result
+
+#: place of the duplicate -> the canvas, and its result where the duplicate is skipped.
+SKIPPED: dict[str, tuple[Callable[[str], Any], Any]] = {
+    "first of a chain": (lambda name: chain(member.si(name), echo.s()), "no"),
+    "middle of a chain": (lambda name: chain(echo.si(1), member.si(name), echo.s()), "no"),
+    "last of a chain": (lambda name: chain(echo.si(1), member.si(name)), "no"),
+    "group": (lambda name: group(member.si(name), echo.si(1)), ["no", 1]),
+    "header of a chord": (lambda name: chord([member.si(name), echo.si(1)], echo.s()), ["no", 1]),
+    "body of a chord": (lambda name: chord([echo.si(1), echo.si(2)], member.si(name)), "no"),
+    "map": (lambda name: member.map([name, name]), ["no", "no"]),
+    "chunks": (lambda name: member.chunks([(name,), (name,)], 1), [["no"], ["no"]]),
+    "nested": (
+        lambda name: chain(group(chain(member.si(name), echo.s()), echo.si(1)), echo.s()),
+        ["no", 1],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    # The default queue: later links of a chain go there.
+    flights.app.control.purge()
+    with harness.worker("celery", concurrency=3, app="tests.celery.flights") as started:
+        yield started
+
+
+@pytest.fixture
+def eager() -> Iterator[None]:
+    flights.app.conf.task_always_eager = True
+    yield
+    flights.app.conf.task_always_eager = False
+
+
+def outcome(sent) -> Any:
+    """The result of a canvas, or its error, within a bounded time."""
+    try:
+        return sent.get(timeout=harness.PATIENCE)
+    except Exception as error:  # noqa: BLE001  told to the test
+        return type(error)
+
+
+@pytest.fixture
+def taken(label: Label) -> Iterator[str]:
+    """The name of a test whose duplicate meets a lock that is held."""
+    with Latch(f"member:{label}"):
+        yield str(label)
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("place", SKIPPED)
+def test_a_skipped_duplicate(taken: str, place: str):
+    make, expected = SKIPPED[place]
+    assert outcome(make(taken).apply_async()) == expected
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("place", SKIPPED)
+def test_a_skipped_duplicate_in_eager_mode(taken: str, place: str):
+    make, expected = SKIPPED[place]
+    assert outcome(make(taken).apply_async()) == expected
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda name: chain(strict.si(name), echo.s()), LatchBusy),
+        (lambda name: chain(echo.si(1), strict.si(name), echo.s()), LatchBusy),
+        (lambda name: group(strict.si(name), echo.si(1)), LatchBusy),
+        (lambda name: chord([strict.si(name), echo.si(1)], echo.s()), (ChordError, LatchBusy)),
+        (lambda name: chord([echo.si(1)], strict.si(name)), LatchBusy),
+        (lambda name: strict.map([name]), LatchBusy),
+    ],
+    ids=["chain", "middle of a chain", "group", "header", "body", "map"],
+)
+@pytest.mark.usefixtures("worker")
+def test_a_duplicate_that_raises(taken: str, make, expected):
+    assert issubclass(outcome(make(taken).apply_async()), expected)
+
+
+def test_link(worker: Worker, taken: str):
+    link = member.si(taken)
+    assert result(echo.apply_async((5,), link=link)) == 5
+    worker.wait_for("member: not sent, ")
+
+
+def test_link_error(worker: Worker, taken: str):
+    link = member.si(taken)
+    sent = flights.fails.apply_async((taken,), link_error=link)
+    with pytest.raises(ValueError, match=taken):
+        result(sent)
+    worker.wait_for("member: skipped, ")  # Celery sends error callbacks as a group
+
+
+@pytest.mark.usefixtures("worker")
+def test_replace(taken: str):
+    assert result(flights.becomes.apply_async((taken,))) == "no"
+
+
+@pytest.mark.usefixtures("worker")
+def test_members_that_are_duplicates_of_each_other(label: Label):
+    sent = chord([member.si(str(label)) for _ in range(6)], echo.s()).apply_async()
+    results = outcome(sent)
+    assert len(results) == 6
+    assert "done" in results
+    assert set(results) <= {"done", "no"}
+    assert Latch(f"member:{label}").inspect() is None
+
+
+@pytest.mark.usefixtures("worker")
+def test_beside_a_queued_twin(label: Label):
+    """A member goes out though its twin is queued; at its run it meets that lock."""
+    twin = member.apply_async((str(label),), queue=f"{label}-nobody")
+    sent = chain(member.si(str(label)), echo.s()).apply_async()
+    assert outcome(sent) == "no"
+    assert Latch(f"member:{label}").inspect().holder.owner.task_id == twin.id

@@ -1,0 +1,165 @@
+"""The server of the locks is away: before, during and at the end of a run, and when sending."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+import redis
+
+from django_latch import LatchUnavailable
+from example_project.valkey import EmbeddedValkey
+from tests import servers
+from tests.celery import flights, harness
+from tests.celery.harness import Label, Worker, result
+from tests.integration.aliases import locks_at
+
+
+@pytest.fixture(scope="module")
+def locks() -> Iterator[EmbeddedValkey]:
+    """A server with nothing but locks."""
+    with servers.valkey() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def worker(locks: EmbeddedValkey) -> Iterator[Worker]:
+    env = {"LATCH_TEST_LOCKS": locks.url}
+    with harness.worker(concurrency=2, app="tests.celery.apart", env=env) as started:
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def _running(locks: EmbeddedValkey) -> None:
+    """Each test begins with a server that runs."""
+    locks.stop()
+    locks.start()
+
+
+def send(task, worker: Worker, *args, **options):
+    return task.apply_async(args, queue=worker.queue, **options)
+
+
+class TestBeforeTheRun:
+    def test_raise(self, locks: EmbeddedValkey, worker: Worker, label: Label):
+        locks.stop()
+        with pytest.raises(LatchUnavailable) as caught:
+            result(send(flights.outage_raise, worker, str(label)))
+        assert caught.value.reason == "connection"
+        label.nothing_left()
+
+    def test_run(self, locks: EmbeddedValkey, worker: Worker, label: Label):
+        locks.stop()
+        sent = send(flights.outage_run, worker, str(label))
+        worker.wait_for("outage_run: runs without its lock")
+        assert label.next("start")["lock"] is None
+        label.open()
+        assert result(sent) == "done"
+
+    def test_retry(self, locks: EmbeddedValkey, worker: Worker, label: Label):
+        locks.stop()
+        sent = send(flights.outage_retry, worker, str(label))
+        worker.wait_for("outage_retry: sent again for in")
+        locks.start()
+        start = label.next("start")
+        assert (start["lock"], start["retries"]) == (f"outage:{label}", 0)
+        label.open()
+        assert result(sent) == "done"
+
+    def test_retries_end(self, locks: EmbeddedValkey, worker: Worker, label: Label):
+        locks.stop()
+        with pytest.raises(LatchUnavailable):
+            result(send(flights.outage_impatient, worker, str(label)))
+
+    def test_the_lock_that_came_with_the_message_stays_with_it(
+        self, locks: EmbeddedValkey, worker: Worker, label: Label
+    ):
+        with locks_at(locks.url):
+            sent = send(flights.outage_both, worker, str(label), countdown=1)
+            freeze(locks)
+            worker.wait_for("outage_both: sent again for in", 30)
+            thaw(locks)
+            assert label.next("start")["id"] == sent.id
+            assert send(flights.outage_both, worker, str(label)).id == sent.id
+            label.open()
+            assert result(sent) == "done"
+
+
+class TestDuringTheRun:
+    def test_the_result_of_the_task_stands(
+        self, locks: EmbeddedValkey, worker: Worker, label: Label
+    ):
+        sent = send(flights.outage_retry, worker, str(label))
+        label.next("start")
+        locks.stop()
+        label.open()
+        assert result(sent) == "done"
+        worker.wait_for("outage_retry: could not give back the lock")
+
+    def test_the_error_of_the_task_stands(
+        self, locks: EmbeddedValkey, worker: Worker, label: Label
+    ):
+        sent = send(flights.outage_error, worker, str(label))
+        label.next("start")
+        locks.stop()
+        label.open()
+        with pytest.raises(KeyError, match="its own"):
+            result(sent)
+
+    def test_it_comes_back_with_nothing_in_it(
+        self, locks: EmbeddedValkey, worker: Worker, label: Label
+    ):
+        sent = send(flights.outage_retry, worker, str(label))
+        label.next("start")
+        locks.stop()
+        locks.start()
+        label.open()
+        assert result(sent) == "done"
+        with locks_at(locks.url):
+            assert flights.outage_retry.single_flight.lock(str(label)).inspect() is None
+
+
+class TestSending:
+    @pytest.fixture(autouse=True)
+    def away(self, locks: EmbeddedValkey) -> Iterator[None]:
+        with locks_at(locks.url):
+            locks.stop()
+            yield
+
+    def test_raise(self, label: Label):
+        queue = f"q{uuid4().hex[:8]}"
+        with pytest.raises(LatchUnavailable):
+            flights.outage_both.apply_async((str(label),), queue=queue)
+        assert messages(queue) == 0
+
+    def test_run(self, label: Label, caplog: pytest.LogCaptureFixture):
+        queue = f"q{uuid4().hex[:8]}"
+        caplog.set_level(logging.WARNING, "django_latch")
+        flights.outage_both_run.apply_async((str(label),), queue=queue)
+        assert messages(queue) == 1
+        assert "outage_both_run: sent without its lock" in caplog.text
+
+    def test_a_task_that_takes_its_lock_later_needs_no_server(self, label: Label):
+        queue = f"q{uuid4().hex[:8]}"
+        flights.outage_retry.apply_async((str(label),), queue=queue)
+        assert messages(queue) == 1
+
+
+def freeze(locks: EmbeddedValkey) -> None:
+    """Answer nobody, and keep the data."""
+    with redis.Redis.from_url(locks.url) as client:
+        client.config_set("requirepass", "changed")
+        client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+
+
+def thaw(locks: EmbeddedValkey) -> None:
+    """Answer again."""
+    with redis.Redis.from_url(locks.url, password="changed") as client:
+        client.config_set("requirepass", "")
+
+
+def messages(queue: str) -> int:
+    with redis.Redis.from_url(servers.url(harness.BROKER)) as broker:
+        return int(broker.llen(queue))
