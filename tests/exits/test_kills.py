@@ -42,7 +42,7 @@ def test_hard_time_limit_of_a_busy_child(cell: Cell) -> None:
     cell.free(time.time(), SOON_AFTER_THAT)
 
 
-@exits("child SIGKILL or out of memory", "prefork")
+@exits("child SIGKILL, or out of memory", "prefork")
 def test_child_killed(cell: Cell) -> None:
     sent = cell.send()
     cell.free(kill_child(cell), SOON)
@@ -50,7 +50,7 @@ def test_child_killed(cell: Cell) -> None:
         result(sent)
 
 
-@exits("the same, `acks_late`", "prefork")
+@exits("child SIGKILL, `acks_late`", "prefork")
 def test_child_killed_acks_late(cell: Cell) -> None:
     sent = cell.send(kind="late")
     cell.free(kill_child(cell), SOON)
@@ -58,7 +58,7 @@ def test_child_killed_acks_late(cell: Cell) -> None:
         result(sent)
 
 
-@exits("the same, `reject_on_worker_lost`", "prefork")
+@exits("child SIGKILL, `reject_on_worker_lost`", "prefork")
 def test_child_killed_and_requeued(cell: Cell) -> None:
     """Celery may need 5 seconds more to notice and send the job again; it does the work then."""
     sent = cell.send(kind="lost")
@@ -70,7 +70,7 @@ def test_child_killed_and_requeued(cell: Cell) -> None:
 
 
 @pytest.mark.skipif(not hasattr(Task, "retry_on_worker_lost"), reason="Celery has it from 5.7 on")
-@exits("the same, `retry_on_worker_lost`", "prefork")
+@exits("child SIGKILL, `retry_on_worker_lost`", "prefork")
 def test_child_killed_and_retried(cell: Cell) -> None:
     sent = cell.send(kind="retried")
     cell.free(kill_child(cell), SOON)

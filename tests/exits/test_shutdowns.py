@@ -85,7 +85,7 @@ def test_cold_twice(cell: Cell) -> None:
         cell.free(cell.ended(), AT_ONCE)
 
 
-@exits("child SIGKILL in a warm shutdown", "prefork")
+@exits("child SIGKILL, in a warm shutdown", "prefork")
 def test_child_killed_in_warm_shutdown(cell: Cell) -> None:
     """Nobody looks at the children any more; the worker does so once before it ends."""
     with cell.own_worker() as worker:
