@@ -8,7 +8,7 @@ from tests import servers
 
 servers.start_for_run()
 
-SECRET_KEY = "tests"  # noqa: S105
+SECRET_KEY = "tests"
 USE_TZ = True
 TIME_ZONE = "UTC"
 ROOT_URLCONF = "tests.urls"
