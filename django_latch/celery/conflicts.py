@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import random
-from collections.abc import Mapping
-from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from celery.exceptions import Ignore, Reject, Retry
+from celery.exceptions import Ignore, Retry
 
 from django_latch import signals
-from django_latch.celery import queued, rerun
-from django_latch.celery.header import HEADER, Carried, strip
-from django_latch.core.owner import Owner
+from django_latch.celery import rerun, told
+from django_latch.celery.resend import drop_queued, send_again
 from django_latch.exceptions import LatchError, LatchNotAcquired, LatchUnavailable
 from django_latch.locks import JobFinished
 
@@ -38,7 +33,7 @@ def runs_anyway(job: Job, refusal: LatchError) -> bool:
     if not isinstance(refusal, LatchUnavailable) or job.flight.outages["run"] != "run":
         return False
     logger.warning("%s: runs without its lock %s: %s", job.name, job.key, refusal)
-    _drop_queued(job)
+    drop_queued(job)
     return True
 
 
@@ -48,13 +43,13 @@ def refused(job: Job, refusal: LatchNotAcquired | LatchUnavailable) -> Any:
         return _outage(job, refusal)
     if isinstance(refusal, JobFinished):
         logger.info("%s: another copy of this message has done the work", job.name)
-        signals.send(signals.task_skipped, **_facts(job, refusal, "finished"))
+        signals.send(signals.task_skipped, **told.facts(job, refusal, "finished"))
         raise Ignore("another copy of this message has done the work")
     holder = refusal.holder or {}
     if job.from_message and holder.get("task_id") == job.task_id:
         # The holder is a copy of this very message, alive or dead: the work must not be dropped,
         # and its result is the other run's to write. Ignore leaves the result alone.
-        _send_again(job, refusal, "own_copy", _until_expiry(refusal), job.waits)
+        send_again(job, refusal, "own_copy", _until_expiry(refusal), job.waits)
         raise Ignore("another copy of this message is running")
     return _conflict(job, refusal)
 
@@ -88,7 +83,7 @@ def _next_run(job: Job, refusal: LatchNotAcquired) -> str:
     except LatchUnavailable as outage:
         _outage(job, outage)
     if slot.word == "carrier":
-        _send_again(job, refusal, "rerun", countdown, job.waits + 1, carries=True)
+        send_again(job, refusal, "rerun", countdown, job.waits + 1, carries=True)
         raise Retry(str(refusal), when=countdown)
     return slot.word
 
@@ -97,25 +92,19 @@ def _outage(job: Job, refusal: LatchUnavailable) -> NoReturn:
     retries = job.flight.outages["run"] == "retry" and job.from_message
     if retries and job.waits < job.flight.max_waits:
         _retry(job, refusal, "unreachable")
-    _drop_queued(job)
+    drop_queued(job)
     raise refusal
 
 
-def _drop_queued(job: Job) -> None:
-    """Free what was sent with the message, which does not come again."""
-    if job.from_message and job.carried is not None:
-        queued.owe(job.key, job.carried.token)
-
-
 def _skip(job: Job, refusal: LatchNotAcquired, reason: str) -> Any:
-    facts = _facts(job, refusal, reason)
+    facts = told.facts(job, refusal, reason)
     logger.info(
         "%s: skipped%s, %s is held by %s for %s",
         job.name,
         ", the next run has its arguments" if reason == "merged" else "",
         job.key,
-        _who(refusal.holder or {}),
-        _age(refusal.holder or {}),
+        told.who(refusal.holder or {}),
+        told.age(refusal.holder or {}),
         extra={"latch": facts},
     )
     signals.send(signals.task_skipped, **facts)
@@ -125,87 +114,12 @@ def _skip(job: Job, refusal: LatchNotAcquired, reason: str) -> Any:
 def _retry(job: Job, refusal: LatchError, reason: str) -> NoReturn:
     # Between half and all of a delay that doubles, so that many waiting jobs spread out.
     countdown = random.uniform(0.5, 1) * min(2.0**job.waits, LONGEST)  # noqa: S311
-    _send_again(job, refusal, reason, countdown, job.waits + 1)
+    send_again(job, refusal, reason, countdown, job.waits + 1)
     raise Retry(str(refusal), when=countdown)
-
-
-def _send_again(
-    job: Job,
-    refusal: LatchError,
-    reason: str,
-    countdown: float,
-    waits: int,
-    *,
-    carries: bool = False,
-) -> None:
-    """Publish the job's message once more, with the same id and number of retries."""
-    request = job.request
-    before = job.carried or Carried(task_id=job.task_id)
-    outage = isinstance(refusal, LatchUnavailable)
-    carried = replace(
-        before,
-        key=job.key,
-        waits=waits,
-        # After any answer the lock that came with the message has been taken over or has ended.
-        token=before.token if outage else None,
-        carries=carries or before.carries,
-    )
-    shown = {name: request.get(name) for name in ("argsrepr", "kwargsrepr") if request.get(name)}
-    message = job.task.signature_from_request(
-        request,
-        countdown=countdown,
-        retries=request.retries,
-        headers={**strip(request.headers), HEADER: carried.to_header()},
-        **shown,  # as the sender wrote them: they may hide secrets
-    )
-    try:
-        message.apply_async()
-    except Exception as error:
-        if job.task.acks_late:  # the broker still has this message
-            raise Reject(error, requeue=True) from error
-        _drop_queued(job)
-        raise refusal from error
-    facts = _facts(job, refusal, reason)
-    logger.info(
-        "%s: sent again for in %.1f s, %s: %s",
-        job.name,
-        countdown,
-        job.key,
-        refusal,
-        extra={"latch": {**facts, "countdown": countdown}},
-    )
-    signals.send(signals.task_deferred, **facts, countdown=countdown)
 
 
 def _until_expiry(refusal: LatchError) -> float:
     left = max(refusal.ttl_remaining or 0, SHORTEST)
-    if _owner(refusal.holder or {}).provably_dead():
+    if told.owner(refusal.holder or {}).provably_dead():
         left = min(left, DEAD)
     return min(left + random.uniform(0.05, 0.5), LONGEST)  # noqa: S311
-
-
-def _facts(job: Job, refusal: LatchError, reason: str) -> dict[str, Any]:
-    return {
-        "task": job.name,
-        "key": job.key,
-        "reason": reason,
-        "holder": refusal.holder,
-        "task_id": job.task_id or None,
-    }
-
-
-def _who(holder: Mapping[str, Any]) -> str:
-    return _owner(holder).describe()
-
-
-def _owner(holder: Mapping[str, Any]) -> Owner:
-    return Owner.from_json(json.dumps(dict(holder)))
-
-
-def _age(holder: Mapping[str, Any]) -> str:
-    """How long the holder has had the lock, for the log."""
-    try:
-        since = datetime.fromisoformat(str(holder.get("since")))
-    except ValueError:
-        return "an unknown time"
-    return f"{max((datetime.now(UTC) - since).total_seconds(), 0):.1f} s"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django_latch.celery import queued
 from django_latch.celery.header import RUN
+from django_latch.celery.kept import kept_until
 from django_latch.core.owner import Owner
 from django_latch.core.tokens import fingerprint, new_token
 from django_latch.current import as_current
@@ -146,13 +148,18 @@ class Holding:
             )
         except LatchNotHeld:  # it expired in the queue, or a copy was faster: ask as anybody
             return self._take(latch, least)
-        self._leases[latch.name], self._asking = lease, None
+        self._took(lease)
 
     def _take(self, latch: Latch, min_hold: float = 0) -> None:
         self._asking = latch.name
         lease = latch.acquire(token=self._token, job=self._job.identity, min_hold=min_hold)
-        self._leases[latch.name], self._asking = lease, None
+        self._took(lease)
+
+    def _took(self, lease: Lease) -> None:
+        self._leases[lease.name], self._asking = lease, None
         self.payload = lease.payload
+        if self._job.flight.parent_heartbeat and self._job.from_message:
+            lease.kept_until = partial(kept_until, self._token)
 
     def _release_all(self) -> None:
         while self._leases:

@@ -22,18 +22,16 @@ from celery import bootsteps
 from celery.signals import (
     task_failure,
     task_received,
-    task_rejected,
     task_retry,
     task_revoked,
-    task_unknown,
     worker_init,
 )
 from celery.worker.state import active_requests
 
-from django_latch.celery import queued
 from django_latch.celery.guarded import guarded_of
 from django_latch.celery.header import HEADER, RUN, read
 from django_latch.celery.job import copy_lock_of
+from django_latch.celery.kept import Kept, beat
 from django_latch.celery.outgoing import header_for
 from django_latch.core import verbs
 from django_latch.core.calls import StoreError
@@ -47,6 +45,8 @@ logger = logging.getLogger("django_latch")
 
 #: Seconds between two looks at the children.
 INTERVAL: Final = 0.5
+#: Seconds between two looks at what is to be renewed for a child.
+TICK: Final = 0.1
 #: Seconds the lock of a dead run stays taken from then on.
 GRACE: Final = 0.5
 #: Seconds a run is remembered after Celery has done with it: it may be about to be killed.
@@ -63,6 +63,7 @@ class _Run:
     token: str = field(repr=False)
     pid: int
     request: ref[Any]
+    kept: Kept | None = None
     until: float | None = None
 
     def is_over(self) -> bool:
@@ -111,7 +112,10 @@ def _accepted(request: ref[Any], original: Callable[..., Any], pid: int, when: f
     carried = read(found.request_dict, found.id)
     if carried and carried.key:
         names = (carried.key, copy_lock_of(found.id))
-        _running.append(_Run(names, found.request_dict[RUN], pid, request))
+        token = found.request_dict[RUN]
+        guarded = guarded_of(found.task)
+        kept = Kept.of(guarded.flight, carried.key, token) if guarded else None
+        _running.append(_Run(names, token, pid, request, kept))
     return original(found, pid, when)
 
 
@@ -142,26 +146,9 @@ def _is_dead(pid: int) -> bool:
     return started == 0 or _children.setdefault(pid, started) not in (None, started)
 
 
-@task_revoked.connect(dispatch_uid="django_latch.celery.dropped", weak=False)
-def revoked(request: Any, **_: Any) -> None:
-    """Free the lock that came with a message which was revoked, or has expired.
-
-    Parameters:
-        request: the message, as its task would see it.
-    """
-    queued.dropped(read(request.headers, request.id), PATIENCE)
-
-
-@task_unknown.connect(dispatch_uid="django_latch.celery", weak=False)
-@task_rejected.connect(dispatch_uid="django_latch.celery", weak=False)
-def discarded(message: Any, **_: Any) -> None:
-    """Free the lock that came with a message which this worker cannot read, and drops.
-
-    Parameters:
-        message: the message, as it came.
-    """
-    headers = message.headers or {}
-    queued.dropped(read(headers, headers.get("id")), PATIENCE)
+def renew() -> None:
+    """Renew the locks of the children whose tasks ask for that."""
+    beat(run.kept for run in _running if run.kept is not None)
 
 
 def _shorten(run: _Run) -> None:
@@ -181,18 +168,23 @@ class Watch(bootsteps.StartStopStep):  # type: ignore[misc]
     """Looks at the children as long as the consumer runs."""
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
-    timer: Any = None
+    timers: tuple[Any, ...] = ()
 
     def start(self, parent: Any) -> None:
         """Begin to look; `parent` is the consumer."""
-        if _is_prefork(parent):
-            self.timer = parent.timer.call_repeatedly(INTERVAL, look)
+        if not _is_prefork(parent):
+            return
+        every = parent.timer.call_repeatedly
+        self.timers = (every(INTERVAL, look),)
+        guards = [guarded_of(task) for task in parent.app.tasks.values()]
+        if any(guarded is not None and guarded.flight.parent_heartbeat for guarded in guards):
+            self.timers += (every(TICK, renew),)
 
     def stop(self, parent: Any) -> None:
         """Look no longer."""
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
+        for timer in self.timers:
+            timer.cancel()
+        self.timers = ()
 
 
 @worker_init.connect(dispatch_uid="django_latch.celery", weak=False)

@@ -5,14 +5,10 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
-from django_latch.celery.header import Carried
 from django_latch.conf import conf
 from django_latch.core import flow, verbs
-from django_latch.core.calls import StoreError
 from django_latch.core.owner import Owner
-from django_latch.core.timing import now
 from django_latch.exceptions import LatchError
 from django_latch.heartbeat import heartbeat
 from django_latch.lease import Lease
@@ -81,21 +77,3 @@ def give_back(name: str, token: str | None) -> None:
         drive.sync(flow.end(call, partial(heartbeat.owe, at, seconds=conf.grace)), at)
     except LatchError as error:
         logger.warning("could not give back the lock %s: %s", name, error)
-
-
-def dropped(carried: Carried | None, patience: float) -> None:
-    """Free the lock of a message that will not be run. For the worker's main process.
-
-    Parameters:
-        carried: the message's header.
-        patience: seconds to wait for the store, at most.
-    """
-    if carried is None or carried.key is None or carried.token is None:
-        return
-    call: Any = verbs.end(carried.key, carried.token, "released", resent=True)
-    try:
-        store().call(replace(call, until=now() + patience))
-    except (StoreError, LatchError) as error:
-        logger.warning("the lock %s waits on for a message that is gone: %s", carried.key, error)
-    else:
-        logger.info("freed the lock %s of a message that will not run", carried.key)

@@ -1,0 +1,58 @@
+"""Messages that a worker will not run: the lock that came with one is freed.
+
+In the worker's main process, so the store is never waited for longer than a moment.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Any, Final
+
+from celery.signals import task_rejected, task_revoked, task_unknown
+
+from django_latch.celery.header import Carried, read
+from django_latch.core import verbs
+from django_latch.core.calls import StoreError
+from django_latch.core.timing import now
+from django_latch.exceptions import LatchError
+from django_latch.store.connections import store
+
+logger = logging.getLogger("django_latch")
+
+#: Seconds to wait for the lock store, at most.
+PATIENCE: Final = 0.5
+
+
+@task_revoked.connect(dispatch_uid="django_latch.celery.dropped", weak=False)
+def revoked(request: Any, **_: Any) -> None:
+    """It was revoked, or has expired. If its run had begun, its lock is another one by now.
+
+    Parameters:
+        request: the message, as its task would see it.
+    """
+    _free(read(request.headers, request.id))
+
+
+@task_unknown.connect(dispatch_uid="django_latch.celery.dropped", weak=False)
+@task_rejected.connect(dispatch_uid="django_latch.celery.dropped", weak=False)
+def unreadable(message: Any, **_: Any) -> None:
+    """This worker cannot read it, and throws it away.
+
+    Parameters:
+        message: the message, as it came.
+    """
+    headers = message.headers or {}
+    _free(read(headers, headers.get("id")))
+
+
+def _free(carried: Carried | None) -> None:
+    if carried is None or carried.key is None or carried.token is None:
+        return
+    call = verbs.end(carried.key, carried.token, "released", resent=True)
+    try:
+        store().call(replace(call, until=now() + PATIENCE))
+    except (StoreError, LatchError) as error:
+        logger.warning("the lock %s waits on for a message that is gone: %s", carried.key, error)
+    else:
+        logger.info("freed the lock %s of a message that will not run", carried.key)
