@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Callable
 from typing import Any, Final
 
 from django.dispatch import Signal
@@ -30,6 +31,9 @@ class Hold:
     The heartbeat's thread and the holder's own both come here; the mutex is never held across
     input or output.
     """
+
+    #: Until when another process has kept it alive for this one, on the clock of `now`.
+    kept_until: Callable[[], float] = staticmethod(float)
 
     def __init__(
         self,
@@ -75,7 +79,7 @@ class Hold:
 
     def remaining(self) -> float:
         """Seconds until ownership could no longer be proved without a renewal; 0 if lost."""
-        return 0.0 if self.lost or self._ended else max(self._deadline - now(), 0.0)
+        return 0.0 if self.lost or self._ended else max(self._until - now(), 0.0)
 
     @property
     def lost(self) -> str | None:
@@ -83,9 +87,13 @@ class Hold:
         if self._reason is None and self._ended is None:
             if self._generation != heartbeat.generation:
                 return "never_held"  # a forked child owns nothing of its parent's
-            if now() >= self._deadline:
+            if now() >= self._until:
                 self._lose(self._why_late())
         return self._reason
+
+    @property
+    def _until(self) -> float:
+        return max(self._deadline, self.kept_until())
 
     def ensure_held(self) -> None:
         """Go on only while ownership can be proved. No round trip.
@@ -138,7 +146,7 @@ class Hold:
             case replies.Renewed():
                 with self._mutex:
                     # Read after the old deadline it comes too late: others may have held since.
-                    if self._reason is None and now() < self._deadline:
+                    if self._reason is None and now() < self._until:
                         self._deadline = max(self._deadline, deadline(sent, outcome.left))
                 self._trouble = None
                 self.due = min(sent + self.interval, self._deadline)
