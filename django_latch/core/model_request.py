@@ -55,7 +55,7 @@ class Requests(Slots):
         hold = self.hold(token)
         if hold is not None and hold.state == "offered":
             hold = self.grant(wish, hold.fence, hold.ticket)
-        elif newcomer and not ticket and not self.lock.queue and self.fits(wish.limit):
+        elif newcomer and not ticket and self.free(wish.limit):
             hold = self.grant(wish, self.stamp(), 0)
         if hold is not None:
             payload = self.carried(wish.job)
@@ -67,8 +67,17 @@ class Requests(Slots):
         """What an ended token, or a finished job, is told."""
         if (end := self.final(wish.token)) is not None:
             return replies.Ended(end.reason, end.fence)
-        finished = self.now < self.lock.jobs.get(wish.job, 0)
-        return replies.Ended("finished") if finished and self.unknown(wish.token) else None
+        record = self.lock.records.get(wish.token)
+        told = record is not None and record.state == "held"
+        if told or self.now >= self.lock.jobs.get(wish.job, 0):
+            return None
+        if record is not None:  # another copy of its message did the work while this one waited
+            self.finish(record, "finished")
+        return replies.Ended("finished", record.fence if record else 0)
+
+    def free(self, limit: int) -> bool:
+        """Whether a newcomer may have it: past nobody, not even who waits for more."""
+        return not self.lock.queue and self.fits(limit)
 
     def wait(self, wish: Wish, newcomer: bool) -> replies.Request:
         """The answer to whoever gets nothing now."""

@@ -127,7 +127,7 @@ class Verbs(Requests):
             if job and record.state == "held":
                 self.remember(job, keep_job_for)
         else:
-            closed = self.nothing(token, reason, resent == 1, fence)
+            closed = self.nothing(token, reason, resent, fence)
         self.settle(token)
         return replace(closed, offered=self.offered) if self.lock.queue else closed
 
@@ -142,12 +142,12 @@ class Verbs(Requests):
             self.event(2, reason, record.fence, record.owner, held=tomb.held, note=note)
         return Closed(reason, tomb.held, record.fence)
 
-    def nothing(self, token: str, reason: str, resent: bool, fence: str | int) -> Closed:
-        """The token has nothing. Its request may still be under way, and must get nothing."""
+    def nothing(self, token: str, reason: str, resent: int, fence: str | int) -> Closed:
+        """The token has nothing. If its request may be under way, that must get nothing."""
         tomb = self.tomb(token)
         was, ticket = (tomb.fence, tomb.ticket) if tomb else (int(fence or 0), 0)
-        if resent or reason == "abandoned":
-            self.bury(token, reason, was, ticket, 0, lasts=resent)
+        if resent == 1 or reason == "abandoned":
+            self.bury(token, reason, was, ticket, 0, lasts=bool(resent))
             return Closed(reason, 0, was)
         return Closed("taken" if self.lock.holders else "never_held", 0, was)
 

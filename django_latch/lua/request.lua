@@ -26,7 +26,7 @@ if finished and mine and (mine.state == 'queued' or mine.state == 'offered') the
   mine = get(token)
 end
 local gone = mine and mine.state == 'ended' and mine.reason ~= 'lapsed' and mine
-if not mine and finished then gone = { reason = 'finished', fence = 0 } end
+if finished and not gone and not (mine and mine.state == 'held') then gone = { reason = 'finished', fence = 0 } end
 if gone then
   settle(token)
   close_books()

@@ -85,16 +85,21 @@ class Machine(World):
         client = self.clients[free] = Client(ask, Caller(token, job, wake))
         self.ask(client, lost=lost)
 
-    @rule(slot=slots, parked=st.booleans(), silent=st.booleans(), lost=lost)
-    def poll(self, slot: int, parked: bool, silent: bool, lost: bool) -> None:
+    @rule(
+        slot=slots,
+        parked=st.booleans(),
+        silent=st.sampled_from(["", "", "offered", "held"]),
+        lost=lost,
+    )
+    def poll(self, slot: int, parked: bool, silent: str, lost: bool) -> None:
         client = self.pick(slot, "asking", "waiting")
         if client is None:
             return
         holders = self.seen.lock(client.name).holders
-        offers = [holder.fence for holder in holders if holder.state == "offered"]
+        fences = [holder.fence for holder in holders if holder.state == silent]
         self.ask(
             client,
-            silent=offers[0] if silent and offers else 0,
+            silent=fences[0] if fences else 0,
             park=client if parked and client.state == "waiting" else None,
             lost=lost,
         )
@@ -106,13 +111,21 @@ class Machine(World):
         if lost:
             client.unanswered = True
             return
-        if isinstance(reply, replies.Queued) and client.ticket:
-            require(reply.ticket == client.ticket, 7, "a waiter got another ticket")
+        if self.keeps_place(client):
+            require(not isinstance(reply, replies.Full), 7, "a waiter that was let in is put out")
+            kept = not isinstance(reply, replies.Queued) or reply.ticket == client.ticket
+            require(kept, 7, "a waiter got another ticket")
         client.hear(reply, self.mono, self.token())
         if client.state == "gone" and client.unanswered:
             # Refused, but an earlier request may be under way, and must get nothing.
             self.run(verbs.end(client.name, client.token, "abandoned", resent=True))
         self.forget_gone()
+
+    def keeps_place(self, client: Client) -> bool:
+        """Whether the client has a ticket that can be believed, whatever was lost."""
+        newest = max(self.mono + self.offset, self.seen.stamp)
+        oldest = self.mono + self.offset - client.ask.max_timeout * 1e6
+        return bool(client.ticket) and oldest <= client.ticket <= newest
 
     @rule(slot=slots, job=st.sampled_from(["", "", "job-1", "job-2"]), lost=lost)
     def leave(self, slot: int, job: str, lost: bool) -> None:

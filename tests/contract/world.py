@@ -29,7 +29,7 @@ PACE = 50
 SLOTS = 5
 
 #: Seconds: around the 3 s for which silent waiters and offers live, and the 20 ms of standby.
-TICKS = (0.001, 0.019, 0.02, 0.5, 0.999, 1.0, 1.001, 2.0, 2.999, 3.0, 3.001, 5.0, 10.0)
+TICKS = (0.001, 0.019, 0.02, 0.5, 0.999, 0.9999, 1.0, 1.001, 2.0, 2.999, 3.0, 3.001, 5.0, 10.0)
 LONG = (59.0, 61.0, 200.0)
 LEASES = (1.0, 2.0, 3.0, 10.0, 60.0)
 
@@ -111,7 +111,9 @@ class World(RuleBasedStateMachine):
             reply, again = replace(reply, offered=0), replace(again, offered=0)
         same = again == reply or call.args[:1] == ("revive",)  # that finds nothing overdue any more
         require(same, 5, f"{call.verb} answered {reply}, and then {again}")
-        require(after == before, 5, f"{call.verb} did more when it was repeated")
+        # Where a key was lost, the first copy mends it, and only the second sees all.
+        same = after == before or self.torn is not None
+        require(same, 5, f"{call.verb} did more when it was repeated")
 
     def check_now(self) -> None:
         """What must hold at any time."""
