@@ -22,6 +22,10 @@ from tests.exits.columns import Column, Workers, columns, options, serving
 #: What a bound may be exceeded by on a busy machine, in seconds.
 SLACK = 2.0
 
+#: Every result that was asked for. If one is thrown away in the middle of another call, Celery 5.4
+#: unsubscribes while it subscribes, and waits for itself for ever.
+_results: list[AsyncResult] = []
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -168,6 +172,7 @@ class Cell:
             sent: AsyncResult = self.task(kind, ttl).apply_async(
                 (label, how), queue=queue, **{"connection": connection, **more}
             )
+        _results.append(sent)
         return sent
 
     def connection(self) -> Connection:

@@ -33,10 +33,9 @@ def test_revoked_before_received(cell: Cell) -> None:
     sent = cell.send(queue=cell.parked)
     assert cell.held()
     cell.revoke(sent)
-    moved = time.time()
     cell.unpark()
     until(lambda: sent.state == "REVOKED")
-    cell.free(moved, AT_ONCE)
+    cell.free(time.time(), AT_ONCE)
 
 
 # Solo reads neither messages nor commands while it works; threads and gevent run it all the same.
