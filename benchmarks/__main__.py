@@ -15,7 +15,15 @@ from benchmarks.environment import describe, project
 from benchmarks.figures import BUSY, Table
 
 #: Modules with a `measure(effort)`; they are imported once Django is configured.
-SCENARIOS = ("uncontended", "handover", "contended", "takeover", "dead_waiter", "celery_tasks")
+SCENARIOS = (
+    "uncontended",
+    "handover",
+    "contended",
+    "takeover",
+    "dead_waiter",
+    "celery_tasks",
+    "http",
+)
 
 #: How often a scenario that misses a goal is measured.
 ATTEMPTS = 3

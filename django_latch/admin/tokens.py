@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -50,9 +50,3 @@ class ApiTokenAdmin(Base):
         for token in queryset:
             token.revoke()
             self.log_change(request, token, _("Revoked."))
-
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Without Django's own deletion."""
-        actions = super().get_actions(request)
-        actions.pop("delete_selected", None)
-        return actions
