@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,6 +67,16 @@ def _is_mounted(resolver: URLResolver) -> bool:
         for part in resolver.url_patterns
         if isinstance(part, URLResolver)
     )
+
+
+@register()
+def check_celery(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
+    """W010 to W016: tasks with a single flight. Only where the project has imported Celery."""
+    if "celery" not in sys.modules:
+        return []
+    from django_latch.celery.checks import check_tasks
+
+    return check_tasks()
 
 
 def _check_alias(alias: str) -> list[CheckMessage]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from celery import current_app
 
+from django_latch.celery.checks import import_tasks
 from django_latch.celery.guarded import guarded_of
 from django_latch.exceptions import LatchValueError
 from django_latch.report import Report
@@ -94,7 +95,7 @@ def handle_of(name: str) -> Handle:
     """
     from django_latch.celery.handle import Handle
 
-    current_app.loader.import_default_modules()
+    import_tasks(current_app)
     task = current_app.tasks.get(name)
     if task is None:
         raise LatchValueError(f"the Celery app {current_app.main!r} has no task {name!r}")
