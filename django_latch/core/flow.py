@@ -20,7 +20,7 @@ from django_latch.core.calls import Call, Park, StoreError
 from django_latch.core.timing import deadline, milliseconds, now
 from django_latch.core.tokens import new_token
 from django_latch.core.verbs import Ask, Caller
-from django_latch.exceptions import LatchTimeout
+from django_latch.exceptions import LatchError, LatchTimeout
 
 T = TypeVar("T")
 
@@ -195,8 +195,14 @@ def _told(
 def _leave(
     ask: Ask, caller: Caller, error: BaseException, owe: Callable[[Call[Any]], None]
 ) -> Flow[None]:
-    """Abandon: what is still under way must grant nothing to somebody who has gone."""
+    """Abandon: what is still under way must grant nothing to somebody who has gone.
+
+    Of a caller who may be back already with the same token, only a place in the queue (fence 0)
+    ends, and its ticket is remembered: what was granted meanwhile may have been told.
+    """
     call = verbs.end(ask.name, caller.token, "abandoned", resent=True)
+    if caller.returns and not isinstance(error, LatchError):
+        call = verbs.end(ask.name, caller.token, "lapsed", 0)
     if isinstance(error, (GeneratorExit, StoreError)):
         owe(call)  # nothing can be sent now, or nothing is answered
         return

@@ -59,6 +59,7 @@ class Caller:
     wake: str = ""  # id of the wake list; it must be known before the first queueing
     own: bool = False  # the user's token: it serves one acquisition, and is never exchanged
     keep: bool = False  # after a time-out the place stays, for whoever sends the token again
+    returns: bool = False  # interrupted or without an answer, this caller sends the token again
 
 
 def request(
@@ -135,7 +136,7 @@ def end(
         resent: a request of this token may still be under way, and must get nothing.
         known: the same if the store knows the token; otherwise nothing is written.
     """
-    own = (token, fence or "", job, milliseconds(keep_job_for), note)
+    own = (token, "" if fence is None else fence, job, milliseconds(keep_job_for), note)
     return Call("end", name, (reason, 2 if known else int(resent)), own, replies.end)
 
 
