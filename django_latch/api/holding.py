@@ -48,6 +48,7 @@ class _Acquiring:
 
     def __init__(self, asked: Asked, body: dict[str, Any], settings: Settings) -> None:
         self.key, self.account, self.settings = asked.key, asked.account, settings
+        self.given = "token" in body
         self.token: str = body.get("token") or new_token()
         self.stored = asked.account.stored(asked.key, self.token)
         self.renew_only: bool = body.get("renew", False)
@@ -94,8 +95,12 @@ class _Acquiring:
             await self._uncount()
             raise
         except BaseException:
-            # Nothing may be awaited here: the client has gone, or the store has.
-            heartbeats.owe(self.store, self._counted(0), self.ask.ttl)
+            # Nothing may be awaited here: the client has gone, or the store has. One that made
+            # its token may be back with it already, so what it has got stays.
+            if not self.given:
+                gone = verbs.end(self.key, self.stored, "abandoned", resent=True)
+                heartbeats.owe(self.store, gone, self.settings.grace)
+                heartbeats.owe(self.store, self._counted(0), self.ask.ttl)
             raise
         signals.send(
             signals.lock_acquired,
@@ -113,6 +118,7 @@ class _Acquiring:
             wake=self.twin.wake_id() if self.ask.timeout else "",
             own=True,
             keep=self.capped,
+            returns=self.given,
         )
         owe = functools.partial(
             heartbeats.owe, self.store, seconds=max(self.settings.grace, self.ask.ttl)

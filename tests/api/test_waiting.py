@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -145,11 +144,30 @@ def test_l21_time_outs_and_goners_leave_no_trace(api: Api, key: str, later: Late
     until(lambda: waiters(key) == 5)
     assert {answer.result().status_code for answer in waiting} == {408}
     until(lambda: waiters(key) == 0)
-    with contextlib.suppress(httpx.ReadTimeout):
+    with pytest.raises(httpx.ReadTimeout):
         api.http.post(f"/v1/latch/{key}", json={"ttl": 30, "timeout": 20}, timeout=0.7)
     until(lambda: waiters(key) == 0)
     api.release(key, token)
     assert api.look(key)["locked"] is False, "no orphan grant"
+
+
+def test_a_broken_connection_keeps_the_place_for_the_token(
+    api: Api, key: str, secret: str, later: Later
+) -> None:
+    holder = api.take(key, ttl=30)["token"]
+    body = {"ttl": 5, "timeout": 20, "token": secret}
+    with pytest.raises(httpx.ReadTimeout):
+        api.http.post(f"/v1/latch/{key}", json=body, timeout=0.7)
+    until(lambda: waiters(key) == 0)
+    behind = later(api.acquire, key, timeout=20)
+    until(lambda: waiters(key) == 1)
+    again = later(api.acquire, key, timeout=20, token=secret)
+    until(lambda: waiters(key) == 2)
+    api.release(key, holder)
+    assert again.result().json()["token"] == secret
+    assert not behind.done(), "whoever came later waits on"
+    api.release(key, secret)
+    assert behind.result().status_code == 200
 
 
 def test_l26_two_that_wait_for_each_other(api: Api, key: str, later: Later) -> None:
