@@ -50,7 +50,9 @@ def test_a_scan_says_whether_it_was_cut() -> None:
 
 
 @pytest.mark.parametrize("count", [10, 3000])
-def test_a_page_costs_two_round_trips_however_many_locks_there_are(count: int) -> None:
+def test_a_page_costs_two_round_trips_however_many_locks_there_are(
+    raw: redis.Redis, count: int
+) -> None:
     with proxy() as network, locks_at(network.url):
         fill(count)
         inventory.page(0, 5)  # the script is known from now on
@@ -62,6 +64,7 @@ def test_a_page_costs_two_round_trips_however_many_locks_there_are(count: int) -
             network.passed.clear()
             read()  # type: ignore[operator]
             assert len(network.passed) <= most + count_pieces(network.passed)
+    raw.flushdb()
 
 
 def count_pieces(passed: list[bytes]) -> int:

@@ -9,6 +9,8 @@ import pytest
 import redis
 
 from django_latch import Latch, LatchBusy, latch
+from django_latch.core import verbs
+from django_latch.store.connections import store
 from tests.integration import audit
 from tests.integration.until import until
 
@@ -67,6 +69,23 @@ def test_each_holder_has_an_expiry_of_its_own(raw: redis.Redis) -> None:
     long.release()
     third.release()
     audit.assert_free(raw, "job")
+
+
+def test_a_long_hold_outlives_the_short_ones_and_the_waiters_beside_it(raw: redis.Redis) -> None:
+    long = lock(2, ttl=600).acquire()
+    short = lock(2, ttl=1).acquire()
+    for step in (
+        short.renew,
+        lambda: lock(2, ttl=1).try_acquire(),
+        lambda: lock(2, ttl=1, timeout=0.05).try_acquire(),
+        short.release,
+        lambda: lock(2, ttl=1).acquire().release(),
+        lambda: store().call(verbs.trim("job")),
+    ):
+        step()
+        audit.assert_sound(raw)
+        assert raw.pttl(audit.key("R", "job")) > 599_000
+    long.release()
 
 
 def test_the_holder_told_of_is_the_one_who_is_free_first() -> None:
