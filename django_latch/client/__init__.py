@@ -12,6 +12,13 @@ It raises the same errors as the engine. A lease is renewed in the background.
 
 from __future__ import annotations
 
+try:
+    import httpx  # noqa: F401  the extra may be missing
+except ImportError as error:
+    raise ImportError(
+        "django_latch.client needs httpx: pip install 'django-latch-locks[client]'"
+    ) from error
+
 from django_latch.client.aio import AsyncLatchClient, AsyncRemoteLease
 from django_latch.client.blocking import LatchClient, RemoteLease
 
