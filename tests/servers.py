@@ -14,8 +14,9 @@ from example_project.valkey import EmbeddedValkey
 #: The run's server, in the process that runs pytest.
 run: EmbeddedValkey
 
-#: Where child processes of a test find the run's server.
+#: Where child processes of a test find the run's server, and whose it is.
 URL = "LATCH_TEST_REDIS_URL"
+OWNER = "LATCH_TEST_REDIS_OWNER"
 
 
 @contextmanager
@@ -28,11 +29,15 @@ def valkey() -> Iterator[EmbeddedValkey]:
 def start_for_run() -> None:
     """Start the run's server in the process that runs pytest; its children use the same.
 
-    Called by tests/settings.py: pytest-django reads the settings before any conftest.
+    Called by tests/settings.py: pytest-django reads the settings before any conftest. With
+    pytest-xdist each worker has a server of its own.
     """
-    if URL in os.environ or "PYTEST_VERSION" not in os.environ:
+    owner = os.environ.get("PYTEST_XDIST_WORKER", "main")
+    given = URL in os.environ and OWNER not in os.environ  # a server of the caller's choice
+    if given or os.environ.get(OWNER) == owner or "PYTEST_VERSION" not in os.environ:
         return
     global run
+    os.environ[OWNER] = owner
     running = ExitStack()
     run = running.enter_context(valkey())
     os.environ[URL] = run.url
