@@ -11,18 +11,19 @@ local STAMP, INDEX, EVENTS, DUE, R, Q, V, P, L, J = unpack(KEYS)
 local GRACE, LEVEL, NAME, LIVE = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[4], tonumber(ARGV[5])
 local WEEK = 604800000  -- ms; longer than any error of a server's clock
 local RESENT = 4e15     -- added to the score in P of tombs that must last: a band of their own
+local TOMBS = 32        -- others kept; up to twice as many before they are cut back
+-- The time: microseconds and milliseconds as text, and milliseconds as a number. Fences and tickets come
+-- from it and stay text, all their digits: numbers are costly to write down, and keep 14.
 local clock = call('TIME')
-local US = clock[1] * 1000000 + clock[2]
-local NOW = math.floor(US / 1000)
-
--- For all digits of a fence or ticket; Lua's own conversion keeps 14, enough for milliseconds.
-local format = string.format
+local US = clock[1] .. string.sub('00000' .. clock[2], -6)
+local MS = string.sub(US, 1, -4)
+local NOW = tonumber(MS)
 
 -- Note what happened, where the setting wants it (level). The stream never holds a token.
 local function event(level, kind, r, ...)
   if LEVEL < level then return end
-  call('XADD', EVENTS, 'MAXLEN', '~', ARGV[3], '*', 'kind', kind, 'name', NAME, 'at', NOW,
-    'fence', format('%.0f', r.fence or 0), 'owner', r.owner or '', ...)
+  call('XADD', EVENTS, 'MAXLEN', '~', ARGV[3], '*', 'kind', kind, 'name', NAME, 'at', MS,
+    'fence', r.fence or '0', 'owner', r.owner or '', ...)
   call('PEXPIRE', EVENTS, WEEK)
 end
 

@@ -5,7 +5,7 @@ local touched = false  -- whether anything of this lock was written
 
 -- End a hold or a place. A hold that must last longer leaves its permit cooling, owned by nobody.
 local function finish(r, reason, resent)
-  if waiting then
+  if r.state == 'queued' then
     call('ZREM', Q, r.token)
     call('ZREM', V, r.token)
   end
@@ -17,8 +17,8 @@ local function finish(r, reason, resent)
   -- For no longer than was asked for, though the server's clock may have been set back.
   local left = r.state == 'held' and math.min(r.hold - NOW, r.hold - r.since) or 0
   if left > 0 then
-    local c = { token = format('cooling:%.0f', r.fence), state = 'cooling', fence = r.fence, exp = NOW + left,
-      lease = left, claim = 0, limit = r.limit, ticket = 0, since = r.since, hold = 0, wake = '', owner = r.owner }
+    local c = { token = 'cooling:' .. r.fence, state = 'cooling', fence = r.fence, exp = NOW + left,
+      lease = left, claim = 0, limit = r.limit, ticket = '0', since = r.since, hold = 0, wake = '', owner = r.owner }
     put(c)
     holders[#holders + 1] = c
   end

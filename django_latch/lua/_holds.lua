@@ -10,8 +10,8 @@ local function refusal(r, list, token, fence)
     why = 'missing'
   elseif NOW > r.exp then
     why = 'expired'
-  elseif fence ~= '' and fence ~= format('%.0f', r.fence) then
+  elseif fence ~= '' and fence ~= r.fence then
     why = 'superseded'
   end
-  if why then return reply('ended', why, format('%.0f', r and r.fence or 0)), why end
+  if why then return reply('ended', why, r and r.fence or '0'), why end
 end

@@ -2,11 +2,11 @@
 
 local function enqueue()
   waiting, touched = true, true
-  local r = { token = token, state = 'queued', fence = 0, exp = NOW + LIVE, lease = lease, claim = claim,
-    limit = limit, ticket = known, since = NOW, hold = 0, wake = wake, owner = owner }
+  local r = { token = token, state = 'queued', fence = '0', exp = NOW + LIVE, lease = lease, claim = claim,
+    limit = limit, ticket = known, since = MS, hold = 0, wake = wake, owner = owner }
   call('ZREM', P, token)  -- no tomb any more
   call('ZADD', V, NOW + LIVE, token)
-  call('ZADD', Q, format('%.0f', known), token)
+  call('ZADD', Q, known, token)
   put(r)
   return r
 end
@@ -14,8 +14,8 @@ end
 -- A dead waiter at the head should not cost a whole claim: the head of the queue may name an offer,
 -- at least 20 ms old and with its wake message unread, that then ends as if it had lapsed.
 local function standby()
-  local silent = numbers(18, 18)[18]
-  if silent == 0 or call('ZRANGE', Q, 0, 0)[1] ~= token then return end
+  local silent = ARGV[18]
+  if silent == '0' or call('ZRANGE', Q, 0, 0)[1] ~= token then return end
   for _, h in ipairs(holders) do
     if h.fence == silent and h.state == 'offered' and NOW - h.since >= 20 and call('LPOS', wake_list(h), h.token) then
       return finish(h, 'lapsed')

@@ -1,5 +1,5 @@
 -- What is remembered of tokens that have ended. Put after _read.lua.
-local TOMBS, RESENT_TOMBS = 32, 1000  -- kept; up to twice as many before they are cut back
+local RESENT_TOMBS = 1000  -- as TOMBS, for those that last
 local buried = false  -- whether a tomb was written
 
 -- Remember how a token ended. `resent`: a copy of its request may still be under way, so the
@@ -8,9 +8,8 @@ local function bury(r, reason, resent)
   local low, high, most = 0, '(' .. RESENT, TOMBS
   if resent then low, high, most = RESENT, '+inf', RESENT_TOMBS end
   r.held = r.state == 'held' and math.max(math.min(NOW, r.exp) - r.since, 0) or 0
-  local tomb = 'ended|' .. reason .. format('|%.0f|%.0f|', r.fence or 0, r.ticket or 0) .. r.held
   call('ZADD', P, low + NOW + GRACE, r.token)
-  call('HSET', R, r.token, tomb)
+  call('HSET', R, r.token, 'ended|' .. reason .. '|' .. (r.fence or '0') .. '|' .. (r.ticket or '0') .. '|' .. r.held)
   buried = true
   if call('ZCARD', P) < 2 * TOMBS then return end
   local count = call('ZCOUNT', P, low, high)
@@ -22,16 +21,15 @@ end
 
 -- After nobody was seen to hold or wait: the tombs alone decide how long the keys live.
 local function rest()
-  local ttl = call('PTTL', R)
-  if ttl < 0 or ttl > 2 * GRACE then
-    ttl = 1
+  local ttl, least = call('PTTL', R), buried and GRACE or 1
+  if ttl < least or ttl > 2 * GRACE then
+    ttl = least
     for _, band in ipairs({ { '(' .. RESENT, '-inf' }, { '+inf', RESENT } }) do
       local top = call('ZREVRANGEBYSCORE', P, band[1], band[2], 'WITHSCORES', 'LIMIT', 0, 1)
       ttl = math.max(ttl, tonumber(top[2] or 0) % RESENT - NOW)
     end
+    call('PEXPIRE', R, ttl)
   end
-  ttl = math.max(ttl, buried and GRACE or 0)
-  call('PEXPIRE', R, ttl)
   call('PEXPIRE', P, ttl)
   call('ZREM', INDEX, NAME)
 end

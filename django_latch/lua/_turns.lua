@@ -15,7 +15,7 @@ local function sweep(me, mine, list)
     if not r or r.state == 'ended' or r.state == 'queued' then
       touched = true  -- its record was deleted: nobody can prove that hold any more
     else
-      local span = r.state == 'offered' and r.claim or r.lease
+      local span = tonumber(r.state == 'offered' and r.claim or r.lease)
       if r.exp - NOW > span then  -- the server's clock was set back
         r.exp, touched = NOW + span, true
         put(r)
@@ -40,7 +40,9 @@ local function sweep(me, mine, list)
     end
   end
   if not mine or mine.state == 'queued' then return mine end
-  if mine.state ~= 'ended' and not listed(me, list) then finish(mine, 'missing') end
+  if mine.state ~= 'ended' then
+    if not listed(me, list) then finish(mine, 'missing') elseif NOW <= mine.exp then return mine end
+  end
   return get(me)
 end
 
@@ -51,23 +53,22 @@ local function fits(limit)
 end
 
 -- Offer what is free to the first in the queue, and wake them. `offered` is the last offer's fence.
-local offered = 0
+local offered = false
 local function settle(me)
-  while waiting do
+  while waiting and fits(math.huge) do
     local head = call('ZRANGE', Q, 0, 0)[1]
     local r = head and get(head)
     if not head then waiting = false return end
-    if r and r.state == 'queued' and not fits(r.limit) then return end
+    if r and r.state == 'queued' and not fits(tonumber(r.limit)) then return end
     call('ZREM', Q, head)
     call('ZREM', V, head)
     if r and r.state == 'queued' then
-      r.state, r.fence, r.since, r.exp = 'offered', stamp(), NOW, NOW + r.claim
+      r.state, r.fence, r.since, r.exp = 'offered', stamp(), MS, NOW + r.claim
       put(r)
       holders[#holders + 1], touched = r, true
       if head ~= me and r.wake ~= '' then
         offered = r.fence
-        call('LPUSH', wake_list(r), head)
-        call('LTRIM', wake_list(r), 0, 999)
+        if call('LPUSH', wake_list(r), head) > 1000 then call('LTRIM', wake_list(r), 0, 999) end
         call('PEXPIRE', wake_list(r), r.claim + LIVE)
       end
     end

@@ -1,22 +1,19 @@
 -- Writing what is held or waited for. Put after _common.lua.
 local need = 0  -- ms from now until the last moment a record written here matters
 
--- Numbers from the client: refused before anything is written. ARGV comes as text.
+-- Numbers from the client, as the text that they are: refused before anything is written.
 local function numbers(first, last)
-  local n = {}
   for i = first, last do
-    n[i] = tonumber(ARGV[i])
-    if not n[i] or n[i] ~= math.floor(n[i]) or n[i] < 0 or n[i] > 9e15 then error('LATCHARGS ' .. i) end
+    if not string.find(ARGV[i], '^%d+$') or #ARGV[i] > 13 then error('LATCHARGS ' .. i) end
   end
-  return n
+  return unpack(ARGV, first, last)
 end
 
 -- Write a hold or a place: state, fence, exp (ms), lease (ms), claim (ms), limit, ticket (us),
 -- since (ms), hold (not free before, ms), wake (id of the wake list), owner (JSON).
 local function put(r, ...)
-  local record = table.concat({ r.state, r.digits or format('%.0f', r.fence), r.exp, r.lease, r.claim, r.limit,
-    r.ticket == 0 and '0' or format('%.0f', r.ticket), r.since, r.hold, r.wake, r.owner }, '|')
-  call('HSET', R, r.token, record, ...)
+  call('HSET', R, r.token, r.state .. '|' .. r.fence .. '|' .. r.exp .. '|' .. r.lease .. '|' .. r.claim .. '|' ..
+    r.limit .. '|' .. r.ticket .. '|' .. r.since .. '|' .. r.hold .. '|' .. r.wake .. '|' .. r.owner, ...)
   need = math.max(need, r.exp - NOW)
 end
 

@@ -3,9 +3,8 @@
 -- ARGV     6 lease ms  7 ms for which the old token is remembered, at least GRACE  8 owner  9 new token  10 old token
 --          11 ms for which the permit stays taken at least
 -- RETURNS  ok fence left now waiters | ended reason fence
-local n = numbers(6, 7)
-local hold = numbers(11, 11)[11]
-local lease, owner, token, old = n[6], ARGV[8], ARGV[9], ARGV[10]
+local lease, life = numbers(6, 7)
+local hold, owner, token, old = tonumber(numbers(11, 11)), ARGV[8], ARGV[9], ARGV[10]
 local r, list = look(token)
 local from = get(old)
 if r or from then call('ZREM', P, '') end  -- a first write that passes when memory is full
@@ -14,20 +13,20 @@ from = get(old)
 if not r and from and from.state == 'held' and listed(old, list) then
   local old_hold = math.min(from.hold, NOW + math.max(from.hold - from.since, 0))  -- the clock may have been set back
   r = { token = token, state = 'held', fence = stamp(), exp = NOW + lease, lease = lease, claim = from.claim,
-    limit = from.limit, ticket = from.ticket, since = NOW, hold = math.max(old_hold, hold > 0 and NOW + hold or 0),
+    limit = from.limit, ticket = from.ticket, since = MS, hold = math.max(old_hold, hold > 0 and NOW + hold or 0),
     wake = '', owner = owner }
   from.hold = 0
   finish(from, 'adopted', true)
-  if n[7] > GRACE then  -- a copy of the message that brought it may come as late as that
-    call('ZADD', P, RESENT + NOW + n[7], old)
-    need = math.max(need, n[7] - GRACE)
+  if tonumber(life) > GRACE then  -- a copy of the message that brought it may come as late as that
+    call('ZADD', P, RESENT + NOW + life, old)
+    need = math.max(need, life - GRACE)
   end
   put(r)
   holders[#holders + 1], touched = r, true
-  event(2, 'adopted', r, 'old', format('%.0f', from.fence), 'held', from.held)
+  event(2, 'adopted', r, 'old', from.fence, 'held', from.held)
 end
 settle(token)
 close_books()
-if r and r.state == 'held' then return reply('ok', format('%.0f', r.fence), r.exp - NOW, NOW, call('ZCARD', Q)) end
+if r and r.state == 'held' then return reply('ok', r.fence, r.exp - NOW, NOW, call('ZCARD', Q)) end
 if not r and not from then return reply('ended', #holders > 0 and 'taken' or 'missing', 0) end
 return refusal(r or from, list, r and token or old, '')

@@ -1,5 +1,5 @@
 -- Release, abandon or clear: end what this token has, and hand over.
--- PARTS    _common _read _tombs _release _write _stamp _ends _turns _books
+-- PARTS    _common _freed _read _release _tombs _write _stamp _ends _turns _books
 -- ARGV     6 reason  7 resent (1: a request of this token may still be under way; 2: the same, if the token is known)
 --          8 token  9 fence or ''
 --          10 job to remember as finished or ''  11 for how long ms  12 note (who cleared it, and why)
@@ -14,7 +14,7 @@ elseif r and r.state ~= 'ended' then
   finish(r, reason, resent)
   if r.state == 'queued' then event(1, 'timed_out', r) else note_end() end
 else
-  r = r or { token = token, fence = tonumber(fence) or 0, held = 0 }
+  r = r or { token = token, fence = string.match(ARGV[9], '^%d+$') or '0', held = 0 }
   if ARGV[7] == '1' or reason == 'abandoned' then
     bury(r, reason, resent)
     touched = true
@@ -25,5 +25,4 @@ end
 settle(token)
 close_books()
 -- Somebody else is next should the waiter that was just woken be dead: see nudge.lua.
-local behind = offered > 0 and waiting and call('EXISTS', Q) == 1
-return ended(reason, r) .. (behind and format('\n%.0f', offered) or '')
+return ended(reason, r) .. (offered and waiting and '\n' .. offered or '')

@@ -3,7 +3,7 @@
 -- KEYS     11... the six keys of each further lock
 -- ARGV     6 lease ms  7 limit  8 claim ms  9 owner, then name and token of each lock
 -- RETURNS  granted left fence... (left of the earliest) | busy name
-local n = numbers(6, 8)
+local lease, limit, claim = numbers(6, 8)
 local count = (#KEYS - 4) / 6
 
 -- Speak of lock i from here on.
@@ -13,7 +13,7 @@ local function use(i)
   return ARGV[9 + 2 * i]
 end
 
-local left, fences, known = n[6], {}, 0
+local left, fences, known = lease, {}, 0
 for i = 1, count do
   local token = use(i)
   local seen = call('HMGET', R, token, '@')
@@ -28,13 +28,13 @@ end
 if known > 0 and known < count then return reply('busy', NAME) end
 if known == 0 then
   for i = 1, count do
-    local r = { token = use(i), state = 'held', fence = stamp(), exp = NOW + n[6], lease = n[6], claim = n[8],
-      limit = n[7], ticket = 0, since = NOW, hold = 0, wake = '', owner = ARGV[9] }
+    local r = { token = use(i), state = 'held', fence = stamp(), exp = NOW + lease, lease = lease, claim = claim,
+      limit = limit, ticket = '0', since = MS, hold = 0, wake = '', owner = ARGV[9] }
     put(r, '@', r.token)
     call('ZADD', INDEX, r.exp, NAME)
     keep(P)
     event(2, 'acquired', r, 'waited', 0)
-    fences[i] = format('%.0f', r.fence)
+    fences[i] = r.fence
   end
   keep_index()
 end

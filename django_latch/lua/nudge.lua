@@ -9,7 +9,7 @@ local second = head and parse(head, call('HGET', R, head))
 if not second or second.state ~= 'queued' or second.wake == '' then return 0 end
 for token in string.gmatch(call('HGET', R, '@') or '', '%S+') do
   local r = parse(token, call('HGET', R, token))
-  if r and r.state == 'offered' and format('%.0f', r.fence) == ARGV[6] and call('LPOS', base .. r.wake, token) then
+  if r and r.state == 'offered' and r.fence == ARGV[6] and call('LPOS', base .. r.wake, token) then
     call('LPUSH', base .. second.wake, head .. ' ' .. ARGV[6])
     call('PEXPIRE', base .. second.wake, LIVE)
     return 1

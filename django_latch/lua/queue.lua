@@ -6,7 +6,7 @@ local reply = { NOW }
 for _, token in ipairs(call('ZRANGE', Q, 0, ARGV[6] - 1)) do
   local r = get(token)
   if r and r.state == 'queued' and tonumber(call('ZSCORE', V, token) or 0) >= NOW then
-    reply[#reply + 1] = format('%.0f', r.ticket)
+    reply[#reply + 1] = r.ticket
     reply[#reply + 1] = r.owner
   end
 end

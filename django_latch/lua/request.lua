@@ -1,5 +1,5 @@
 -- Acquire and poll in one: ask for the lock with a token of one's own. Safe to run any number of times.
--- PARTS    _common _write _stamp _grant _read _tombs _ends _turns _queue _books
+-- PARTS    _common _stamp _free _write _grant _read _tombs _ends _turns _queue _books
 -- ARGV     6 lease ms  7 limit  8 wait (1 queue up, 0 one try)  9 claim ms  10 min hold ms
 --          11 max waiters  12 longest wait ms  13 owner  14 wake list id
 --          15 job that must not run again or ''  16 token  17 ticket of an earlier answer or 0
@@ -7,14 +7,13 @@
 -- RETURNS  granted fence left stale-name... | carrying fence left payload | ended reason fence | queued ticket ahead HELD
 --          busy HELD | full HELD, with HELD = left fence since owner of the earliest holder
 local function answer(word, ...)
-  local first = holders[1] or { exp = NOW - 1, fence = 0, since = 0, owner = '' }
+  local first = holders[1] or { exp = NOW - 1, fence = '0', since = '0', owner = '' }
   for _, h in ipairs(holders) do if h.exp < first.exp then first = h end end
   close_books()
-  local held = reply(first.exp - NOW, format('%.0f', first.fence), first.since, first.owner)
-  return reply(word, ...) .. '\n' .. held
+  return reply(word, ...) .. '\n' .. reply(first.exp - NOW, first.fence, first.since, first.owner)
 end
 
-local ticket = numbers(17, 17)[17]
+local ticket = tonumber(string.match(ARGV[17], '^%d+$') or error('LATCHARGS 17'))
 local mine = parse(token, seen[1])
 -- A first write that passes when memory is full; a tomb past its time goes for good.
 if seen[1] then call('ZREM', P, mine and '' or token) end
@@ -26,30 +25,34 @@ if finished and mine and (mine.state == 'queued' or mine.state == 'offered') the
   mine = get(token)
 end
 local gone = mine and mine.state == 'ended' and mine.reason ~= 'lapsed' and mine
-if finished and not gone and not (mine and mine.state == 'held') then gone = { reason = 'finished', fence = 0 } end
+if finished and not gone and not (mine and mine.state == 'held') then gone = { reason = 'finished', fence = '0' } end
 if gone then
   settle(token)
   close_books()
-  return reply('ended', gone.reason, format('%.0f', gone.fence))
+  return reply('ended', gone.reason, gone.fence)
 end
 
-known = mine and mine.ticket or 0
-if known == 0 and ticket > 0 then
+known = mine and mine.ticket or '0'
+if known == '0' and ticket > 0 then
   local newest = math.max(US, tonumber(call('GET', STAMP) or 0))
-  if ticket >= US - longest * 1000 and ticket <= newest then known = ticket end
+  if ticket >= US - longest * 1000 and ticket <= newest then known = ARGV[17] end
 end
 
-if wait == 1 and known > 0 and not (mine and (mine.state == 'held' or mine.state == 'offered')) then mine = enqueue() end
+local has = mine and (mine.state == 'held' or mine.state == 'offered')
+if wait == '1' and known ~= '0' and not has then mine = enqueue() end
 if was_queued then standby() end
 settle(token)
-if mine then mine = get(token) end
-local fence = mine and mine.state == 'offered' and mine.fence or not mine and not waiting and fits(limit) and stamp()
+if mine and mine.state == 'queued' then
+  for _, h in ipairs(holders) do if h.token == token then mine = h end end  -- its turn has come
+end
+local fence = mine and mine.state == 'offered' and mine.fence
+if not mine and not waiting and fits(tonumber(limit)) then fence = stamp() end
 if fence then
   for i, h in ipairs(holders) do if h.token == token then table.remove(holders, i) break end end
   mine = grant(fence)
   holders[#holders + 1], touched = mine, true
-elseif not mine and wait == 1 then
-  if waiting and call('ZCARD', Q) >= most or most == 0 then
+elseif not mine and wait == '1' then
+  if waiting and call('ZCARD', Q) >= tonumber(most) or most == '0' then
     event(1, 'refused', { owner = owner }, 'reason', 'full')
     return answer('full')
   end
@@ -68,9 +71,9 @@ if mine and mine.state == 'held' then
     carried = { '', '', job, carried[2] }
   end
   if job == '' or carried[3] ~= job then return granted(mine) end
-  return reply('carrying', format('%.0f', mine.fence), mine.exp - NOW, carried[4])
+  return reply('carrying', mine.fence, mine.exp - NOW, carried[4])
 end
 local ahead = mine and mine.state == 'queued' and call('ZRANK', Q, token)
-if ahead then return answer('queued', format('%.0f', known), ahead) end
+if ahead then return answer('queued', known, ahead) end
 event(1, 'refused', { owner = owner }, 'reason', 'busy')
 return answer('busy')
