@@ -19,7 +19,7 @@ from django_latch.celery import single_flight
 
 ROUNDS = 8
 #: Jobs sent, and then run, in one round.
-JOBS = 150
+JOBS = 100
 
 PLAIN = "undecorated"
 RUN, ENQUEUE, BOTH = "at='run'", "at='enqueue'", "at='both'"
