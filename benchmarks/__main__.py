@@ -2,7 +2,8 @@
 
 Every scenario runs all locks side by side on one server of its own, in turns. A scenario that
 misses a goal by more than the goal's margin is measured again, twice at most. The exit code is 1
-when it misses it each time, unless the machine was busy with something else.
+when it misses it each time, unless the machine was busy with something else or only a report is
+wanted.
 """
 
 from __future__ import annotations
@@ -36,13 +37,14 @@ def main() -> int:
         missed = [name for name in options.scenario or SCENARIOS if not run(name, options.effort)]
     if missed:
         print(f"\nMissed each time: {', '.join(missed)}")
-    return 1 if missed else 0
+    return 1 if missed and not options.report else 0
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--scenario", action="append", choices=SCENARIOS, help="default: all")
     parser.add_argument("--effort", type=float, default=1.0, help="rounds, as a multiple (1)")
+    parser.add_argument("--report", action="store_true", help="a missed goal is no failure")
     return parser.parse_args()
 
 
