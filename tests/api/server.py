@@ -22,10 +22,10 @@ class Server:
     """A server process. Its socket listens before it runs, so nobody has to wait for it."""
 
     def __init__(self, folder: Path, kind: Kind, changes: dict[str, Any]) -> None:
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        self.log = folder / f"{self._listener.getsockname()[1]}.log"
-        number = str(self._listener.fileno())
+        listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
+        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        self.log = folder / f"{listener.getsockname()[1]}.log"
+        number = str(listener.fileno())
         command = {
             "uvicorn": ["--fd", number, "--lifespan", "off", "tests.api.asgi:application"],
             "gunicorn": ["--bind", f"fd://{number}", "tests.api.wsgi:application"],
@@ -34,22 +34,21 @@ class Server:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", kind, *command],
                 env=environment(folder, changes),
-                pass_fds=[self._listener.fileno()],
+                pass_fds=[listener.fileno()],
                 stdout=out,
                 stderr=subprocess.STDOUT,
             )
+        listener.close()  # the server's own copy is left: if it dies, clients are told
 
     def stop(self) -> None:
         """End it as an operator would."""
         self.process.terminate()
         self.process.wait(20)
-        self._listener.close()
 
     def kill(self) -> None:
         """End it as a crash would; connections break."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(20)
-        self._listener.close()
 
 
 def environment(folder: Path, changes: dict[str, Any] | None = None) -> dict[str, str]:
