@@ -3,12 +3,12 @@ local function close_books()
   if not touched then return end
   local last, list = 0, {}
   for i, h in ipairs(holders) do last, list[i] = math.max(last, h.exp), h.token end
-  waiting = waiting and call('EXISTS', Q) == 1
-  if waiting then last = math.max(last, NOW + LIVE) end
-  if #list > 0 then call('HSET', R, '@', table.concat(list, ' ')) else call('HDEL', R, '@') end
+  if waiting > 0 then last = math.max(last, NOW + LIVE) end
+  local names = table.concat(list, ' ')
+  if names == '' then call('HDEL', R, '@') elseif names ~= listing then call('HSET', R, '@', names) end
   if last == 0 then return rest() end
   need = math.max(need, last - NOW)
   call('ZADD', INDEX, last, NAME)
   keep_index()
-  keep(Q, V, P)
+  keep(joined and Q, joined and V, buried and P)
 end

@@ -1,12 +1,14 @@
 -- How a hold or a place ends. Put after _tombs.lua and _write.lua.
 local holders = {}     -- the live holders, as records; set by sweep()
-local waiting = true   -- whether a queue exists; set by sweep()
+local listing = ''     -- who stood in R as holders; set by sweep()
+local waiting = 0      -- how many wait; set by sweep()
+local joined = false   -- whether a place in the queue was written
 local touched = false  -- whether anything of this lock was written
 
 -- End a hold or a place. A hold that must last longer leaves its permit cooling, owned by nobody.
 local function finish(r, reason, resent)
   if r.state == 'queued' then
-    call('ZREM', Q, r.token)
+    waiting = waiting - call('ZREM', Q, r.token)
     call('ZREM', V, r.token)
   end
   for i, h in ipairs(holders) do

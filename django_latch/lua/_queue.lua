@@ -1,12 +1,12 @@
 -- A caller's place in the queue. Put after _turns.lua and _grant.lua.
 
-local function enqueue()
-  waiting, touched = true, true
+local function enqueue(before)
+  joined, touched = true, true
   local r = { token = token, state = 'queued', fence = '0', exp = NOW + LIVE, lease = lease, claim = claim,
     limit = limit, ticket = known, since = MS, hold = 0, wake = wake, owner = owner }
-  call('ZREM', P, token)  -- no tomb any more
+  if not (before and before.state == 'queued') then call('ZREM', P, token) end  -- no tomb any more
   call('ZADD', V, NOW + LIVE, token)
-  call('ZADD', Q, known, token)
+  waiting = waiting + call('ZADD', Q, known, token)
   put(r)
   return r
 end

@@ -1,5 +1,6 @@
 -- What is remembered of tokens that have ended. Put after _read.lua.
 local RESENT_TOMBS = 1000  -- as TOMBS, for those that last
+local graves = 0      -- tombs in P; set by sweep()
 local buried = false  -- whether a tomb was written
 
 -- Remember how a token ended. `resent`: a copy of its request may still be under way, so the
@@ -8,15 +9,15 @@ local function bury(r, reason, resent)
   local low, high, most = 0, '(' .. RESENT, TOMBS
   if resent then low, high, most = RESENT, '+inf', RESENT_TOMBS end
   r.held = r.state == 'held' and math.max(math.min(NOW, r.exp) - r.since, 0) or 0
-  call('ZADD', P, low + NOW + GRACE, r.token)
+  graves = graves + call('ZADD', P, low + NOW + GRACE, r.token)
   call('HSET', R, r.token, 'ended|' .. reason .. '|' .. (r.fence or '0') .. '|' .. (r.ticket or '0') .. '|' .. r.held)
   buried = true
-  if call('ZCARD', P) < 2 * TOMBS then return end
+  if graves < 2 * TOMBS then return end
   local count = call('ZCOUNT', P, low, high)
   if count < 2 * most then return end
   local oldest = call('ZRANGEBYSCORE', P, low, high, 'LIMIT', 0, count - most)
   call('HDEL', R, unpack(oldest))
-  call('ZREM', P, unpack(oldest))
+  graves = graves - call('ZREM', P, unpack(oldest))
 end
 
 -- After nobody was seen to hold or wait: the tombs alone decide how long the keys live.

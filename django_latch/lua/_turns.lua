@@ -6,9 +6,10 @@ local function wake_list(r) return string.gsub(STAMP, 'stamp$', 'W:') .. r.wake 
 -- `mine` is what look() said of the caller, `list` whom it found holding. Returns what the caller has now.
 local function sweep(me, mine, list)
   -- A key of a wrong type fails here, before anything is written.
-  for _, key in ipairs({ INDEX, V, P }) do call('ZCARD', key) end
+  call('ZCARD', INDEX)
+  call('ZCARD', V)
   if LEVEL > 0 then call('XLEN', EVENTS) end
-  waiting = call('ZCARD', Q) > 0
+  graves, waiting, listing = call('ZCARD', P), call('ZCARD', Q), list
   local ended = {}
   for token in string.gmatch(list, '%S+') do
     local r = token == me and mine or token ~= me and get(token)
@@ -25,7 +26,7 @@ local function sweep(me, mine, list)
     end
   end
   for _, r in ipairs(ended) do expire(r) end
-  if waiting then
+  if waiting > 0 then
     for _, token in ipairs(call('ZRANGEBYSCORE', V, '(' .. NOW + LIVE, '+inf')) do
       call('ZADD', V, NOW + LIVE, token)
     end
@@ -34,7 +35,7 @@ local function sweep(me, mine, list)
       if r and r.state == 'queued' then
         finish(r, 'lapsed')
       elseif token ~= me then  -- its record was lost
-        call('ZREM', Q, token)
+        waiting = waiting - call('ZREM', Q, token)
         call('ZREM', V, token)
       end
     end
@@ -55,12 +56,12 @@ end
 -- Offer what is free to the first in the queue, and wake them. `offered` is the last offer's fence.
 local offered = false
 local function settle(me)
-  while waiting and fits(math.huge) do
+  while waiting > 0 and fits(math.huge) do
     local head = call('ZRANGE', Q, 0, 0)[1]
     local r = head and get(head)
-    if not head then waiting = false return end
+    if not head then waiting = 0 return end
     if r and r.state == 'queued' and not fits(tonumber(r.limit)) then return end
-    call('ZREM', Q, head)
+    waiting = waiting - call('ZREM', Q, head)
     call('ZREM', V, head)
     if r and r.state == 'queued' then
       r.state, r.fence, r.since, r.exp = 'offered', stamp(), MS, NOW + r.claim

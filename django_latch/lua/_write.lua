@@ -19,10 +19,14 @@ end
 
 -- The lock's keys live as long as what is written in them, and GRACE: raised, and never lowered here.
 -- All end together, or a record in R would outlive the set (Q, V, P) in which it is listed.
+-- `...`: those of the sets that may be new, or false.
 local function keep(...)
   local had, ttl = call('PTTL', R), need + GRACE
-  if had < ttl then call('PEXPIRE', R, ttl) else ttl = had end
-  for _, key in ipairs({ ... }) do call('PEXPIRE', key, ttl) end
+  if had < ttl then
+    for _, key in ipairs({ R, Q, V, P }) do call('PEXPIRE', key, ttl) end
+  else
+    for _, key in ipairs({ ... }) do if key then call('PEXPIRE', key, had) end end
+  end
 end
 
 -- The index has no records of its own: it is kept a week longer than what it lists.

@@ -27,6 +27,6 @@ if not r and from and from.state == 'held' and listed(old, list) then
 end
 settle(token)
 close_books()
-if r and r.state == 'held' then return reply('ok', r.fence, r.exp - NOW, NOW, call('ZCARD', Q)) end
+if r and r.state == 'held' then return reply('ok', r.fence, r.exp - NOW, NOW, waiting) end
 if not r and not from then return reply('ended', #holders > 0 and 'taken' or 'missing', 0) end
 return refusal(r or from, list, r and token or old, '')

@@ -25,4 +25,4 @@ end
 settle(token)
 close_books()
 -- Somebody else is next should the waiter that was just woken be dead: see nudge.lua.
-return ended(reason, r) .. (offered and waiting and '\n' .. offered or '')
+return ended(reason, r) .. (offered and waiting > 0 and '\n' .. offered or '')

@@ -32,7 +32,7 @@ if known == 0 then
       limit = limit, ticket = '0', since = MS, hold = 0, wake = '', owner = ARGV[9] }
     put(r, '@', r.token)
     call('ZADD', INDEX, r.exp, NAME)
-    keep(P)
+    keep()
     event(2, 'acquired', r, 'waited', 0)
     fences[i] = r.fence
   end

@@ -15,7 +15,7 @@ r.lease = math.max(r.lease, lease)
 r.exp = math.max(math.min(r.exp, NOW + r.lease), NOW + lease)  -- min: the server's clock was set back
 if owner ~= '' then r.owner = owner end
 put(r)
-keep(Q, V, P)
+keep()
 redis.pcall('ZADD', INDEX, 'GT', r.exp, NAME)  -- a broken list must not end a lease
 keep_index()
 return reply('ok', r.fence, r.exp - NOW, NOW, call('ZCARD', Q))

@@ -39,25 +39,25 @@ if known == '0' and ticket > 0 then
 end
 
 local has = mine and (mine.state == 'held' or mine.state == 'offered')
-if wait == '1' and known ~= '0' and not has then mine = enqueue() end
+if wait == '1' and known ~= '0' and not has then mine = enqueue(mine) end
 if was_queued then standby() end
 settle(token)
 if mine and mine.state == 'queued' then
   for _, h in ipairs(holders) do if h.token == token then mine = h end end  -- its turn has come
 end
 local fence = mine and mine.state == 'offered' and mine.fence
-if not mine and not waiting and fits(tonumber(limit)) then fence = stamp() end
+if not mine and waiting == 0 and fits(tonumber(limit)) then fence = stamp() end
 if fence then
   for i, h in ipairs(holders) do if h.token == token then table.remove(holders, i) break end end
   mine = grant(fence)
   holders[#holders + 1], touched = mine, true
 elseif not mine and wait == '1' then
-  if waiting and call('ZCARD', Q) >= tonumber(most) or most == '0' then
+  if waiting >= tonumber(most) then
     event(1, 'refused', { owner = owner }, 'reason', 'full')
     return answer('full')
   end
   known = stamp()
-  mine = enqueue()
+  mine = enqueue(false)
   event(1, 'queued', { owner = owner })
 end
 if mine and mine.state == 'held' then

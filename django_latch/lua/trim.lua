@@ -17,4 +17,4 @@ if not sound then
   call('ZREM', INDEX, NAME)  -- or every acquire would meet it again; latch_clear finds its keys
   error(problem)
 end
-return { #holders, waiting and call('ZCARD', Q) or 0 }
+return { #holders, waiting }
