@@ -113,16 +113,17 @@ class Heartbeat:
 
     def _expect(self, due: float) -> None:
         if not self._running:
-            self._running = True
             try:
+                self._running = True
                 native.start_thread(self._run, "django_latch-heartbeat")
             except BaseException:
                 self._running = False
                 raise
         if due < self._next:
-            self._next = due
+            # Rung first: interrupted in between, a moment noted without it would silence the rest.
             with suppress(RuntimeError):  # it rings already
                 self._bell.release()
+            self._next = due
 
     def _run(self) -> None:
         mutex, seen = self._mutex, 0

@@ -57,10 +57,10 @@ class Hold:
         self._renews = renews
         self._generation = heartbeat.generation
         self._reason: str | None = None
-        self._ended: str | None = None
         self._owed = False  # its release is still to be sent, by the heartbeat
         self._trouble: StoreError | None = None
         self._mutex = native.allocate_rlock()
+        self._ended: str | None = None  # the last one: see __del__
         if renews:
             heartbeat.add(self)
 

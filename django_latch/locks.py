@@ -151,12 +151,16 @@ class Latch(Description):
                 waited=refusal.waited or 0.0,
             )
             raise
-        lease = self._lease(store, ask.name, grant, ask.ttl)
+        lease: Lease | None = None
         try:
+            lease = self._lease(store, ask.name, grant, ask.ttl)
             lease.tell(signals.lock_acquired, waited=grant.waited, ttl=ask.ttl)
             yield from settle(grant.stale)
         except BaseException:
-            lease.release_soon()
+            if lease is not None:
+                lease.release_soon()
+            else:
+                owe(verbs.end(ask.name, grant.token, "abandoned", grant.fence, resent=True))
             raise
         return lease
 

@@ -7,6 +7,7 @@ is still fit, which the engine need not know, because every call may be sent twi
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -35,6 +36,7 @@ class Connections:
     def _reset(self) -> None:
         self._pid = os.getpid()
         self._idle: list[AbstractConnection] = []
+        self._made: weakref.WeakSet[AbstractConnection] = weakref.WeakSet()
         self._permits: SimpleQueue[None] = SimpleQueue()
         for _ in range(self._most):
             self._permits.put(None)
@@ -53,16 +55,32 @@ class Connections:
         try:
             self._permits.get(timeout=min(patience, self._timeout))
         except Empty:
-            raise RedisTimeoutError(f"no connection became free; {self._most} are lent") from None
+            if patience < self._timeout or not self._found_lost():
+                raise RedisTimeoutError(
+                    f"no connection became free; {self._most} are lent"
+                ) from None
         try:
             return self._idle.pop()
         except IndexError:
             pass
         try:
-            return self._make()
+            made = self._make()
+            self._made.add(made)
+            return made
         except BaseException:
             self._permits.put(None)
             raise
+
+    def _found_lost(self) -> bool:
+        """Whether fewer are lent than permits are gone; one of those is the caller's then.
+
+        A thread that is interrupted, by KeyboardInterrupt or a task's time limit, just when it
+        has taken a permit can give it back to nobody.
+        """
+        lost = self._most - (len(self._made) - len(self._idle))
+        for _ in range(lost - 1):
+            self._permits.put(None)
+        return lost > 0
 
     def back(self, connection: AbstractConnection) -> None:
         """Return a connection that has nothing under way."""
