@@ -97,6 +97,11 @@ class Worker:
             if text in line:
                 return line
 
+    def forget(self) -> None:
+        """Let `wait_for` look at lines from now on only."""
+        while not self._lines.empty():
+            self._lines.get()
+
     def kill(self) -> None:
         """Kill the worker's main process; its children die with it."""
         self.process.kill()

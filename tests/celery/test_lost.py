@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 
 from django_latch import Latch, LatchTimeout, inventory
-from tests.celery import flights, harness
+from tests.celery import flights
 from tests.celery.harness import Label, Worker, result
 
 #: Three times the lease of 1.5 s.
 LONG = 4.5
 
 
-@pytest.fixture(scope="module")
-def worker() -> Iterator[Worker]:
-    with harness.worker(concurrency=3, app="tests.celery.flights") as started:
-        yield started
+@pytest.fixture
+def worker(flights_worker: Worker) -> Worker:
+    flights_worker.forget()
+    return flights_worker
 
 
 def send(task, worker: Worker, *args):

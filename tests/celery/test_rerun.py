@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 
 import pytest
 import redis
@@ -18,10 +17,10 @@ from tests.celery import flights, harness
 from tests.celery.harness import Label, Worker, result, until
 
 
-@pytest.fixture(scope="module")
-def worker() -> Iterator[Worker]:
-    with harness.worker(concurrency=4, app="tests.celery.flights") as started:
-        yield started
+@pytest.fixture
+def worker(flights_worker: Worker) -> Worker:
+    flights_worker.forget()
+    return flights_worker
 
 
 def send(task, worker: Worker, *args, **options):

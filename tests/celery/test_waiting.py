@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from django_latch import LatchTimeout
 from django_latch.celery.header import HEADER
-from tests.celery import flights, harness
+from tests.celery import flights
 from tests.celery.harness import Label, Worker, result, until
 
 
-@pytest.fixture(scope="module")
-def worker() -> Iterator[Worker]:
-    with harness.worker(concurrency=4, app="tests.celery.flights") as started:
-        yield started
+@pytest.fixture
+def worker(flights_worker: Worker) -> Worker:
+    flights_worker.forget()
+    return flights_worker
 
 
 def send(task, worker: Worker, *args, **options):
