@@ -8,6 +8,9 @@ PYTHON ?=
 ARGS ?=
 export PYTHON
 
+# Two test files at a time, each with a server of its own; PARALLEL= runs one after the other.
+PARALLEL ?= -n 2 --dist loadfile
+
 venv = @sh scripts/venv .venv ""
 python = .venv/bin/python
 
@@ -23,17 +26,22 @@ demo: ## run the example: a worker, 20 calls of one job, a crash, the admin (ARG
 .PHONY: test
 test: ## run the tests against a real Valkey server and real workers (ARGS= for pytest)
 	$(venv) test
-	$(python) -m pytest $(ARGS)
+	$(python) -m pytest $(PARALLEL) $(ARGS)
 
 .PHONY: test-py311-django52
 test-py311-django52: ## run the tests on Python 3.11, Django 5.2, Celery 5.4, redis-py 5.3
 	@sh scripts/venv .venv-py311-django52 3.11 test py311-django52
-	.venv-py311-django52/bin/python -m pytest $(ARGS)
+	.venv-py311-django52/bin/python -m pytest $(PARALLEL) $(ARGS)
 
 .PHONY: test-py313-django61
 test-py313-django61: ## run the tests on Python 3.13, Django 6.1, Celery 5.7, redis-py 8
 	@sh scripts/venv .venv-py313-django61 3.13 test py313-django61
-	.venv-py313-django61/bin/python -m pytest $(ARGS)
+	.venv-py313-django61/bin/python -m pytest $(PARALLEL) $(ARGS)
+
+.PHONY: test-chaos
+test-chaos: ## processes that contend, pause and are killed, for minutes
+	$(venv) test
+	$(python) -m pytest tests/chaos -m chaos $(ARGS)
 
 .PHONY: test-exits
 test-exits: ## end Celery jobs in every way, on real workers, and measure how soon the lock is free
