@@ -6,10 +6,11 @@ the network's doing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from hypothesis import strategies as st
-from hypothesis.stateful import rule
+from hypothesis.stateful import precondition, rule
 
 from django_latch.core import replies, verbs
 from django_latch.core.verbs import Ask, Caller
@@ -21,6 +22,11 @@ HOLDS = (0, 0, 0, 1.5, 5.0)
 
 leases = st.sampled_from(LEASES)
 lost = st.sampled_from([False, False, False, True])
+
+
+def any_client(*states: str) -> Callable[[Machine], bool]:
+    """Whether a rule has somebody to act on."""
+    return lambda machine: machine.pick(0, *states) is not None
 
 
 class Machine(World):
@@ -44,6 +50,7 @@ class Machine(World):
     def forget_gone(self) -> None:
         self.clients = {slot: c for slot, c in self.clients.items() if c.state != "gone"}
 
+    @precondition(lambda self: len(self.clients) < SLOTS)
     @rule(
         slot=slots,
         name=names,
@@ -51,7 +58,7 @@ class Machine(World):
         limit=st.sampled_from([1, 1, 1, 2, 3]),
         wait=st.sampled_from([10, 10, 10, 0]),
         hold=st.sampled_from(HOLDS),
-        most=st.sampled_from([100, 100, 100, 2, 1, 0]),
+        most=st.sampled_from([100, 100, 2, 1, 1, 0]),
         job=st.sampled_from(["", "", "", "job-1", "job-2"]),
         lost=lost,
     )
@@ -85,6 +92,7 @@ class Machine(World):
         client = self.clients[free] = Client(ask, Caller(token, job, wake))
         self.ask(client, lost=lost)
 
+    @precondition(any_client("asking", "waiting"))
     @rule(
         slot=slots,
         parked=st.booleans(),
@@ -112,7 +120,8 @@ class Machine(World):
             client.unanswered = True
             return
         if self.keeps_place(client):
-            require(not isinstance(reply, replies.Full), 7, "a waiter that was let in is put out")
+            out = isinstance(reply, replies.Full | replies.Busy)
+            require(not out, 7, "a waiter that was let in is put out")
             kept = not isinstance(reply, replies.Queued) or reply.ticket == client.ticket
             require(kept, 7, "a waiter got another ticket")
         client.hear(reply, self.mono, self.token())
@@ -127,6 +136,7 @@ class Machine(World):
         oldest = self.mono + self.offset - client.ask.max_timeout * 1e6
         return bool(client.ticket) and oldest <= client.ticket <= newest
 
+    @precondition(any_client("asking", "waiting", "holding"))
     @rule(slot=slots, job=st.sampled_from(["", "", "job-1", "job-2"]), lost=lost)
     def leave(self, slot: int, job: str, lost: bool) -> None:
         client = self.pick(slot, "asking", "waiting", "holding")
@@ -151,6 +161,7 @@ class Machine(World):
         if owner and self.mono <= client.deadline:
             require(reply.reason == "released", 2, f"an owner's release was {reply.reason}")
 
+    @precondition(any_client("holding"))
     @rule(slot=slots, lease=leases, lost=lost)
     def renew(self, slot: int, lease: float, lost: bool) -> None:
         client = self.pick(slot, "holding")
@@ -166,6 +177,7 @@ class Machine(World):
             self.untidy |= client.state == "gone"  # whoever has lost a lease does not give it back
             self.forget_gone()
 
+    @precondition(lambda self: self.dead or self.pick(0, "holding"))
     @rule(slot=slots, seconds=st.sampled_from([0.0, 0.5, 5.0]), dead=st.booleans())
     def shorten(self, slot: int, seconds: float, dead: bool) -> None:
         """By a holder that is about to end, or on proof that it is dead."""
@@ -177,6 +189,7 @@ class Machine(World):
         client.deadline = min(client.deadline, self.mono + PACE + round(seconds * 1e6))
         self.run(verbs.shorten(client.name, client.token, client.fence or None, seconds))
 
+    @precondition(any_client("holding"))
     @rule(
         slot=slots,
         lease=leases,
@@ -206,6 +219,7 @@ class Machine(World):
             self.clients[free] = heir
         self.forget_gone()
 
+    @precondition(any_client("holding"))
     @rule(slot=slots)
     def clear(self, slot: int) -> None:
         """By force: for a while two may believe that they hold it."""
@@ -223,53 +237,6 @@ class Machine(World):
                 )
             )
 
-    @rule(slot=slots, lease=leases)
-    def take_both(self, slot: int, lease: float) -> None:
-        """Both locks at once, or none; whoever gets none tries one by one."""
-        if len(self.clients) > SLOTS - 2:
-            return
-        self.count += 1
-        ask = Ask(name="a", ttl=lease, owner=f'{{"label":"{self.count}"}}')
-        tokens = [self.token(), self.token()]
-        reply = self.run(verbs.many(ask, ["a", "b"], tokens))
-        for i, name in enumerate("ab"):
-            free = self.free_slot(slot)
-            assert free is not None
-            client = self.clients[free] = Client(replace(ask, name=name), Caller(tokens[i]))
-            if not isinstance(reply, str):
-                left, fences = reply
-                client.hear(replies.Granted(fences[i], left), self.mono, "")
-
-    @rule(name=names)
-    def nudge(self, name: str) -> None:
-        offers = [h.fence for h in self.seen.lock(name).holders if h.state == "offered"]
-        self.run(verbs.nudge(name, offers[0] if offers else 1))
-
-    @rule(name=names, agent=st.sampled_from(["", "x", "y"]), other=st.sampled_from(["", "x", "y"]))
-    def wait_for(self, name: str, agent: str, other: str) -> None:
-        self.run(verbs.waits(name, agent, other))
-
-    @rule(
-        name=names,
-        what=st.sampled_from(["claim", "claim", "raise", "revive"]),
-        job=st.sampled_from(["job-1", "job-2", "job-3"]),
-        live=st.sampled_from([1.0, 60.0]),
-        task=st.sampled_from(["task", "task", "other"]),
-        made=st.integers(1, 3),
-    )
-    def next_run(self, name: str, what: str, job: str, live: float, task: str, made: int) -> None:
-        self.count += 1
-        self.run(verbs.slot(name, what, job, live, f"{task}\n{made}\ncall {self.count}"))
-
-    @rule(
-        account=st.sampled_from("xy"),
-        member=st.sampled_from("mno"),
-        most=st.integers(0, 2),
-        seconds=st.sampled_from([1.0, 5.0]),
-    )
-    def count_leases(self, account: str, member: str, most: int, seconds: float) -> None:
-        self.run(verbs.account("a", account, member, most, seconds))
-
     @rule(name=names)
     def trim(self, name: str) -> None:
         self.run(verbs.trim(name))
@@ -279,8 +246,10 @@ class Machine(World):
         before = self.seen
         self.run(verbs.read(name))
         self.run(verbs.queue(name, 3))
-        before.now = self.seen.now
-        assert self.seen.visible() == {**before.visible(), "events": []}, "reading has written"
+        before.now = self.seen.now  # time makes things go, reading does not
+        was, now = before.visible(), self.seen.visible()
+        for part in ("locks", "index", "stamp"):
+            assert now[part] == was[part], "reading has written"
 
     # The end
 
@@ -295,7 +264,8 @@ class Machine(World):
             self.require_empty(12)
         # What the clock's way back has made longer is cut by the first look, and at the end of a
         # lease its permit may still have to cool.
-        for seconds in (0.0, max(*LEASES, 3.0 + 3.0), max(HOLDS)):
+        half = max(*LEASES, 3.0 + 3.0) / 2  # a look in between: after GRACE less would be noted
+        for seconds in (0.0, half, half, max(HOLDS)):
             self.tick(seconds + 0.001)
             for name in "ab":
                 self.run(verbs.trim(name))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
+from collections import deque
 from dataclasses import replace
 from typing import Any, Protocol
 
 from django_latch.core.calls import Call, Park
 from django_latch.core.model import Model
-from django_latch.core.model_state import Lock, NextRun, Terms
+from django_latch.core.model_state import Lock, NextRun, Terms, WakeList
 from django_latch.core.timing import now
 from django_latch.store.redis import RedisStore
 from tests.contract import state
@@ -98,7 +98,19 @@ class ModelEngine:
 
     def copy(self) -> ModelEngine:
         """Another one in the same state."""
-        return deepcopy(self)
+        twin = ModelEngine(self.kind)
+        twin.us, bucket = self.us, self.model.bucket
+        twin.model.bucket = replace(
+            bucket,
+            index=dict(bucket.index),
+            events=deque(),
+            wakes={w: WakeList(deque(k.messages), k.until) for w, k in bucket.wakes.items()},
+            due=dict(bucket.due),
+            accounts={a: dict(members) for a, members in bucket.accounts.items()},
+            waits=dict(bucket.waits),
+            locks={name: state.copied(lock) for name, lock in bucket.locks.items()},
+        )
+        return twin
 
 
 class ServerEngine:

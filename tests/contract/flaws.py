@@ -73,8 +73,8 @@ class FreshTickets(Verbs):
     """Who comes back after being thought dead stands at the end of the queue."""
 
     def ticket(self, wish: Wish) -> int:
-        place = self.place(wish.token)
-        return place.ticket if place else 0
+        known = super().ticket(wish)
+        return self.stamp() if known and wish.token not in self.lock.records else known
 
 
 class CountsThoseWhoReturn(Verbs):
@@ -107,22 +107,6 @@ class TrimsWithoutHandingOver(Verbs):
         self.sweep("")
         self.changed = True
         return [len(self.lock.holders), len(self.lock.queue)]
-
-
-FLAWS: list[type[Verbs]] = [
-    ShortensByRenewal,
-    ShortensByRequest,
-    LimitOfTheNewcomerOnly,
-    StandbyEndsHolds,
-    RenewalOfAnyFence,
-    EndsTooEarly,
-    ForgetsTheEnded,
-    FreshTickets,
-    CountsThoseWhoReturn,
-    NewcomersPass,
-    RevivesTheExpired,
-    TrimsWithoutHandingOver,
-]
 
 
 def flawed(kind: type[Verbs]) -> type[Model]:

@@ -48,6 +48,8 @@ class Ledger:
         for token, record in step.new.records.items():
             if self.told.get(token, (-1, 0))[0] == record.fence:  # it lives, and GRACE longer
                 self.told[token] = record.fence, record.exp + TERMS.grace
+        for token in self.told.keys() & (step.old.records.keys() - step.new.records.keys()):
+            self.told[token] = self.told[token][0], step.now + TERMS.grace
         if isinstance(step.reply, replies.Granted):
             token, fence = Wish(*step.call.args, *step.call.own).token, step.reply.fence
             known, until = self.told.get(token, (fence, 0))

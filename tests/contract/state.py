@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy, deepcopy
-from dataclasses import asdict, dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django_latch.core.model import Model
@@ -35,32 +35,47 @@ class State:
         return self.locks.get(name, Lock())
 
     def visible(self) -> dict[str, Any]:
-        """Plain values, without what is forgotten by now and what may differ."""
+        """Everything but what is forgotten by now."""
         locks = {}
         for name, lock in self.locks.items():
-            seen = asdict(lock)
-            del seen["until"]
-            seen["tombs"] = {t: s for t, s in seen["tombs"].items() if s["forget"] >= self.now}
-            seen["jobs"] = {j: until for j, until in lock.jobs.items() if until > self.now}
+            seen = copied(lock)
+            seen.until = 0
+            seen.tombs = {t: tomb for t, tomb in lock.tombs.items() if tomb.forget >= self.now}
+            seen.jobs = {j: until for j, until in lock.jobs.items() if until > self.now}
             # A deadline without a place means nothing. It is left where the queue was lost.
-            seen["alive"] = {t: until for t, until in lock.alive.items() if t in lock.queue}
-            seen["next"] = lock.next.ends >= self.now and (*asdict(lock.next).values(),)[:-1]
-            if any(seen.values()):
+            seen.alive = {t: until for t, until in lock.alive.items() if t in lock.queue}
+            seen.next = replace(lock.next, ends=0) if lock.next.ends >= self.now else NextRun()
+            if seen != Lock():
                 locks[name] = seen
+        accounts = {
+            account: seen
+            for account, members in self.accounts.items()
+            if (seen := {m: until for m, until in members.items() if until >= self.now})
+        }
         return {
             "locks": locks,
             "index": self.index,
             "due": self.due,
-            "accounts": {
-                account: seen
-                for account, members in self.accounts.items()
-                if (seen := {m: until for m, until in members.items() if until >= self.now})
-            },
+            "accounts": accounts,
             "wakes": self.wakes,
             "waits": {a: wait for a, wait in self.waits.items() if wait[0] >= self.now},
-            "events": [asdict(event) for event in self.events],
+            "events": self.events,
             "stamp": self.stamp,
         }
+
+
+def copied(lock: Lock) -> Lock:
+    """A copy that does not change with the lock."""
+    return Lock(
+        records={token: copy(record) for token, record in lock.records.items()},
+        holding=list(lock.holding),
+        queue=dict(lock.queue),
+        alive=dict(lock.alive),
+        tombs=dict(lock.tombs),
+        jobs=dict(lock.jobs),
+        next=copy(lock.next),
+        until=lock.until,
+    )
 
 
 def of_model(model: Model, us: int) -> State:
@@ -68,18 +83,18 @@ def of_model(model: Model, us: int) -> State:
     bucket, now = model.bucket, us // 1000
     state = State(
         now=now,
-        locks={n: deepcopy(lock) for n, lock in bucket.locks.items() if lock.until >= now},
+        locks={
+            name: copied(lock if lock.until >= now else Lock(jobs=lock.jobs, next=lock.next))
+            for name, lock in bucket.locks.items()
+        },
         index=dict(bucket.index),
         wakes={w: list(k.messages) for w, k in bucket.wakes.items() if k.until >= now},
         waits=dict(bucket.waits),
         due=dict(bucket.due),
-        accounts=deepcopy(bucket.accounts),
+        accounts={account: dict(members) for account, members in bucket.accounts.items()},
         events=list(bucket.events),
         stamp=bucket.stamp,
     )
-    for name, lock in bucket.locks.items():
-        if name not in state.locks:
-            state.locks[name] = Lock(jobs=dict(lock.jobs), next=copy(lock.next))
     bucket.events.clear()
     return state
 

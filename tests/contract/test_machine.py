@@ -11,10 +11,13 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from django_latch.store.redis import RedisStore
+from django_latch.store.scripts import KEYS
 from tests import servers
-from tests.contract.callers import Machine
 from tests.contract.engines import Engine, ModelEngine, ServerEngine
+from tests.contract.invariants import require
+from tests.contract.state import State
 from tests.contract.virtual import VirtualServer, virtual_scripts
+from tests.contract.whole import WholeMachine
 
 #: How many examples are tried. By default always the same few; CI tries many, others each time.
 EXAMPLES = int(os.environ.get("LATCH_EXAMPLES", "0"))
@@ -38,7 +41,7 @@ def server() -> Iterator[ServerEngine]:
 
 
 def test_the_scripts_do_what_the_model_does(server: ServerEngine) -> None:
-    class Both(Machine):
+    class Both(WholeMachine):
         def engines(self) -> Sequence[Engine]:
             server.flush()
             return server, ModelEngine()
@@ -46,11 +49,23 @@ def test_the_scripts_do_what_the_model_does(server: ServerEngine) -> None:
         def check_now(self) -> None:
             super().check_now()
             if self.torn is None:
-                keys_last(server)
+                keys_last(server, self.seen)
                 assert not server.unlisted, "records that nothing will ever take away"
 
     run_state_machine_as_test(Both, settings=SETTINGS)
 
 
-def keys_last(server: ServerEngine) -> None:
-    """I8: a key lives as long as what it holds."""
+def keys_last(server: ServerEngine, seen: State) -> None:
+    """I8: a key lives as long as the last thing in it that matters."""
+    needs: dict[str, list[int]] = {}
+    for name, lock in seen.locks.items():
+        of = dict(zip(KEYS, server.store.layout.keys(name), strict=True))
+        tombs = [tomb.forget for tomb in lock.tombs.values()]
+        needs[of["R"]] = [*(holder.exp for holder in lock.holders), *lock.alive.values(), *tombs]
+        needs[of["Q"]] = needs[of["V"]] = list(lock.alive.values())
+        needs[of["P"]] = tombs
+        needs[of["L"]] = list(lock.jobs.values())
+        needs[of["index"]] = list(seen.index.values())
+    for key, moments in needs.items():
+        last = max([at for at in moments if at >= seen.now], default=0)
+        require(not last or server.lasting[key] >= last - seen.now, 8, f"{key} ends too early")

@@ -209,14 +209,15 @@ class World(RuleBasedStateMachine):
         self.look()
 
     @precondition(lambda self: self.sent)
-    @rule(n=st.integers(0, 200))
+    @rule(n=st.integers(0, 9) | st.integers(0, 200))
     def late_copy(self, n: int) -> None:
         """A call arrives again; nobody hears the answer."""
         self.untidy = True
         self.run(self.sent[-1 - n % len(self.sent)])
 
+    @precondition(lambda self: self.clients)
     @rule(slot=slots)
     def crash(self, slot: int) -> None:
-        if slot in self.clients:
-            self.untidy = True
-            self.dead.append(self.clients.pop(slot))
+        slot = sorted(self.clients)[slot % len(self.clients)]
+        self.untidy = True
+        self.dead.append(self.clients.pop(slot))
