@@ -32,6 +32,7 @@ def project() -> Iterator[None]:
                     "LOCATION": f"{server.url}/0",
                 }
             },
+            DJANGO_LATCH={"TTL": 30},
         )
         django.setup()
         yield

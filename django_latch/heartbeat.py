@@ -36,6 +36,10 @@ DEBTS: Final = 1000
 #: Seconds the thread stays awake for after the last lease has gone.
 LINGER: Final = 1.0
 
+#: Longest pause of the thread, in seconds. A lease that is due later does not wake it: that would
+#: take time from a holder that has just begun.
+IDLE: Final = 10.0
+
 #: Seconds an offer may stay unread before the next waiter is told. request.lua wants 0.02 at least.
 NUDGE: Final = 0.025
 
@@ -140,8 +144,8 @@ class Heartbeat:
                     # Short leases come and go: look again once, instead of being woken for each.
                     dues = [now() + LINGER]
                 seen = self._added
-                self._next = min(dues, default=float("inf"))
-                pause = min(self._next - now(), 3600.0)
+                self._next = min([*dues, now() + IDLE])
+                pause = self._next - now()
             if pause > 0:
                 self._bell.acquire(True, pause)
 

@@ -184,7 +184,7 @@ class RedisStore:
             connection.send_packed_command([wire.command(3, blocking), self.exchange.packed(call)])
             if not connection.can_read(timeout=left):
                 self._nudge(wake_list, end)
-            self._await(connection, end)
+                self._await(connection, end)
             woken = _read(connection)  # may be an error (-UNBLOCKED): the request stands behind it
             reply = _read(connection)
             if self.exchange.unknown([reply]):
