@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 from django_latch.core import replies
 from django_latch.core.model_slot import Slots
 from django_latch.core.model_state import Record
-from django_latch.core.owner import Owner
 
 #: An offer younger than this, in ms, is not taken from a silent waiter.
 FRESH: Final = 20
@@ -180,9 +179,8 @@ class Requests(Slots):
         """The holder whose lease ends first."""
         first = min(self.lock.holders, key=lambda holder: holder.exp, default=None)
         if first is None:
-            return replies.Held(-1, owner=Owner.from_json(""))
-        owner = Owner.from_json(first.owner)
-        return replies.Held(first.exp - self.now, first.fence, first.since, owner)
+            return replies.Held(-1)
+        return replies.Held(first.exp - self.now, first.fence, first.since, first.owner)
 
     def stale(self) -> tuple[str, ...]:
         """Names of other locks whose leases have passed and whose end nobody noted yet."""

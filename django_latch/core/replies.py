@@ -25,7 +25,12 @@ class Held:
     left: int  # ms until the earliest holder's record expires; -1 where nobody holds
     fence: int = 0
     since: int = 0  # ms of the server's clock
-    owner: Owner = field(default_factory=Owner)
+    record: str = ""
+
+    @property
+    def owner(self) -> Owner:
+        """Who holds it; read only when asked for, since most polls do not ask."""
+        return Owner.from_json(self.record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +171,7 @@ def _fields(reply: object, count: int) -> list[str]:
 
 def _held(at: Sequence[str]) -> Held:
     left, fence, since, owner = at
-    return Held(number(left), number(fence), number(since), Owner.from_json(owner))
+    return Held(number(left), number(fence), number(since), owner)
 
 
 Request = Granted | Queued | Busy | Full | Ended
