@@ -13,7 +13,7 @@ from benchmarks.peers import OURS, PEERS, REDIS_PY, hammer
 
 TTL = 30
 PROCESSES = 8
-ROUNDS = 5
+ROUNDS = 4
 
 #: Seconds of one round of one lock.
 LONG = 1.0

@@ -6,35 +6,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 
-#: Third quartile of undisturbed rounds over the first, from which a machine counts as busy.
+#: Third quartile of the raw rounds over the first, from which a machine counts as busy.
 BUSY = 1.5
+
+#: The share by which a goal may be missed before the command fails: machines and moments differ.
+MARGIN = 0.5
 
 
 @dataclass(frozen=True)
 class Goal:
     """One figure of ours and what it should be.
 
-    `limit` is the goal. `margin` is the share by which it may be missed before the command fails:
-    machines and moments differ. `least` turns it round: the value should not be below.
+    `limit` is the goal; `least` turns it round: the value should not be below.
     """
 
     what: str
     value: float
     limit: float
     unit: str = ""
-    margin: float = 0.25
     least: bool = False
 
     @property
     def missed(self) -> bool:
         """Whether it is missed by more than the margin."""
         if self.least:
-            return self.value < self.limit * (1 - self.margin)
-        return self.value > self.limit * (1 + self.margin)
+            return self.value < self.limit * (1 - MARGIN)
+        return self.value > self.limit * (1 + MARGIN)
 
     def __str__(self) -> str:
         reached = self.value >= self.limit if self.least else self.value <= self.limit
-        verdict = "MISSED" if self.missed else "ok" if reached else "near"
+        verdict = "MISSED" if self.missed else "reached" if reached else "near"
         bound = "at least" if self.least else "at most"
         unit = f" {self.unit}" if self.unit else ""
         return f"{verdict}: {self.what} {self.value:.2f}{unit}; goal {bound} {self.limit:g}{unit}"

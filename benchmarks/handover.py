@@ -11,7 +11,7 @@ from benchmarks.figures import Goal, Table, middle, spread
 from benchmarks.peers import OURS, PEERS, acquire, ping, release
 
 TTL = 30
-ROUNDS = 40
+ROUNDS = 30
 
 #: Seconds for which everything is still before a release; by chance, because some poll.
 PAUSE = 0.05, 0.15
