@@ -58,7 +58,8 @@ def test_it_stays_until_ctrl_c_which_stops_everything(program, tmp_path, browse)
     assert "import:1" in page
     assert "import:2" in page
     started = demo.processes()
-    assert len([command for command in started if "celery" in command]) == 5
+    # The worker and its four children; the one that was killed may not be replaced yet.
+    assert len([command for command in started if "celery" in command]) in (4, 5)
 
     demo.signal(signal.SIGINT)
     assert demo.finish() == 0, demo.output
