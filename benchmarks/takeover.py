@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import count
 from statistics import median
 
 from benchmarks.actors import Actor, actors
@@ -15,6 +16,8 @@ ROUNDS = 6
 
 SLEEP = "a sleep of the same length"
 
+_numbers = count()
+
 
 def measure(effort: float) -> Table:
     """Each round: one takeover with each lock, at the same time, and one sleep."""
@@ -23,14 +26,14 @@ def measure(effort: float) -> Table:
         waiters = dict(zip(PEERS, waiting, strict=True))
         for waiter in waiting:
             waiter.ask(ping)
-        for turn in range(max(int(ROUNDS * effort), 4)):
-            name = f"bench:takeover:{turn}"
-            ends = {peer: _killed(peer, name) for peer in PEERS}
+        for _ in range(max(int(ROUNDS * effort), 4)):
+            left = {peer: _killed(peer) for peer in PEERS}
             for peer, waiter in waiters.items():
-                waiter.tell(acquire, peer, name, TTL)
+                waiter.tell(acquire, peer, left[peer][0], TTL)
             late[SLEEP].append(sleeper.ask(sleep))
             for peer, waiter in waiters.items():
-                late[peer].append(waiter.answer()[1] - ends[peer])
+                name, end = left[peer]
+                late[peer].append(waiter.answer()[1] - end)
                 waiter.ask(release, name)
     return Table(
         f"takeover of a killed holder, late by: {len(late[SLEEP])} rounds",
@@ -49,11 +52,13 @@ def sleep() -> float:
     return time.monotonic() - end
 
 
-def _killed(peer: str, name: str) -> float:
-    """Have a process take the lock and kill it; when its lease ends, by its own clock."""
+def _killed(peer: str) -> tuple[str, float]:
+    """Have a process take a lock and kill it; the lock, and the earliest that its lease can end."""
     while True:
-        holder = Actor()
-        _, held = holder.ask(acquire, peer, name, TTL)
+        holder, name = Actor(), f"bench:takeover:{next(_numbers)}"
+        holder.ask(acquire, peer, f"{name}:first", TTL)  # connections, script caches
+        holder.ask(release, f"{name}:first")
+        began, _ = holder.ask(acquire, peer, name, TTL)
         holder.kill()
-        if time.monotonic() < held + TTL / 4:  # else it may have been renewed
-            return held + TTL
+        if time.monotonic() < began + TTL / 4:  # else it may have been renewed
+            return name, began + TTL
