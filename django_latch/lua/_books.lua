@@ -1,4 +1,4 @@
--- Bring list, index and deadlines in line with what was written. Put after _turns.lua.
+-- Bring list, index and deadlines in line with what was written. Put after _keep.lua and _turns.lua.
 local function close_books()
   if not touched then return end
   local last, list = 0, {}
@@ -9,6 +9,6 @@ local function close_books()
   if last == 0 then return rest() end
   need = math.max(need, last - NOW)
   call('ZADD', INDEX, last, NAME)
-  keep_index()
-  keep(joined and Q, joined and V, buried and P)
+  keep_index(need)
+  keep(need, joined and Q, joined and V, buried and P)
 end

@@ -1,11 +1,15 @@
--- The release of the only holder where nobody waits: most calls of end.lua end here, so all of it is written
--- out. end.lua does what is left aside. Put after _common.lua.
+-- The release of the only holder where nobody waits. Most calls of end.lua end here or in the part that
+-- follows, so these are written out, without records as tables; end.lua does what they leave aside.
+-- Put after _common.lua.
 local seen = call('HMGET', R, ARGV[8], '@')
-local fence, exp, ticket, since, owner = string.match(seen[2] == ARGV[8] and seen[1] or '',
-  '^held|(%d+)|(%d+)|%d+|%d+|%d+|(%d+)|(%d+)|0|%x*|(.*)$')
-if fence and (ARGV[9] == fence or ARGV[9] == '') and NOW <= tonumber(exp) and ARGV[6] == 'released' and ARGV[7] == '0'
-  and ARGV[10] == '' and call('EXISTS', Q) == 0 and call('ZCARD', P) < 2 * TOMBS - 1 then
-  local held, ttl = math.max(NOW - since, 0), call('PTTL', R)
+local fence, exp, limit, ticket, since, owner = string.match(seen[2] == ARGV[8] and seen[1] or '',
+  '^held|(%d+)|(%d+)|%d+|%d+|(%d+)|(%d+)|(%d+)|0|%x*|(.*)$')
+local plain = fence and (ARGV[9] == fence or ARGV[9] == '') and NOW <= tonumber(exp)
+  and ARGV[6] == 'released' and ARGV[7] == '0' and ARGV[10] == '' and call('ZCARD', P) < 2 * TOMBS - 1
+local count = plain and call('ZCARD', Q)
+local held = plain and math.max(NOW - since, 0)
+if count == 0 then
+  local ttl = call('PTTL', R)
   call('HDEL', R, '@')  -- a first write that passes when memory is full
   call('ZADD', P, NOW + GRACE, ARGV[8])
   call('HSET', R, ARGV[8], 'ended|released|' .. fence .. '|' .. ticket .. '|' .. held)

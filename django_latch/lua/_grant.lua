@@ -1,8 +1,4 @@
--- The arguments of request.lua, and its grant. Put after _write.lua.
-local lease, limit, wait, claim, hold, most, longest = string.match(table.concat(ARGV, ' ', 6, 12),
-  '^([1-9]%d*) ([1-9]%d*) ([01]) ([1-9]%d*) (%d+) (%d+) (%d+)$')
-if not lease or #lease > 13 or #claim > 13 or #hold > 13 then error('LATCHARGS 6') end
-local owner, wake, job, token = ARGV[13], ARGV[14], ARGV[15], ARGV[16]
+-- The grant of request.lua, and its answer. Put after _free.lua and _write.lua.
 local known = '0'  -- the ticket that keeps the caller's place
 
 local function grant(fence)

@@ -1,5 +1,5 @@
 -- Hand a hold over to a new owner with a token and a fence of its own. The old token ends as `adopted`.
--- PARTS    _common _read _holds _tombs _write _stamp _ends _turns _books
+-- PARTS    _common _keep _read _holds _tombs _write _stamp _ends _turns _books
 -- ARGV     6 lease ms  7 ms for which the old token is remembered, at least GRACE  8 owner  9 new token  10 old token
 --          11 ms for which the permit stays taken at least
 -- RETURNS  ok fence left now waiters | ended reason fence

@@ -1,5 +1,5 @@
 -- Release, abandon or clear: end what this token has, and hand over.
--- PARTS    _common _freed _read _release _tombs _write _stamp _ends _turns _books
+-- PARTS    _common _freed _stamp _keep _hand _read _release _tombs _write _ends _turns _books
 -- ARGV     6 reason  7 resent (1: a request of this token may still be under way; 2: the same, if the token is known)
 --          8 token  9 fence or ''
 --          10 job to remember as finished or ''  11 for how long ms  12 note (who cleared it, and why)

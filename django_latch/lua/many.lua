@@ -1,5 +1,5 @@
 -- Take several locks that are all free, or none of them. Safe to run any number of times.
--- PARTS    _common _write _stamp
+-- PARTS    _common _keep _write _stamp
 -- KEYS     11... the six keys of each further lock
 -- ARGV     6 lease ms  7 limit  8 claim ms  9 owner, then name and token of each lock
 -- RETURNS  granted left fence... (left of the earliest) | busy name
@@ -32,10 +32,10 @@ if known == 0 then
       limit = limit, ticket = '0', since = MS, hold = 0, wake = '', owner = ARGV[9] }
     put(r, '@', r.token)
     call('ZADD', INDEX, r.exp, NAME)
-    keep()
+    keep(need)
     event(2, 'acquired', r, 'waited', 0)
     fences[i] = r.fence
   end
-  keep_index()
+  keep_index(need)
 end
 return reply('granted', left, unpack(fences))

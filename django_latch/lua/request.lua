@@ -1,5 +1,5 @@
 -- Acquire and poll in one: ask for the lock with a token of one's own. Safe to run any number of times.
--- PARTS    _common _stamp _free _write _grant _read _tombs _ends _turns _queue _books
+-- PARTS    _common _stamp _free _keep _take _join _write _grant _read _tombs _ends _turns _queue _books
 -- ARGV     6 lease ms  7 limit  8 wait (1 queue up, 0 one try)  9 claim ms  10 min hold ms
 --          11 max waiters  12 longest wait ms  13 owner  14 wake list id
 --          15 job that must not run again or ''  16 token  17 ticket of an earlier answer or 0

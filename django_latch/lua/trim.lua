@@ -1,5 +1,5 @@
 -- Settle a lock whose entry in the index has expired; what its records say decides, not the entry.
--- PARTS    _common _read _tombs _write _stamp _ends _turns _books
+-- PARTS    _common _keep _read _tombs _write _stamp _ends _turns _books
 -- ARGV
 -- RETURNS  holders waiters
 if call('EXISTS', R) == 0 then

@@ -31,6 +31,7 @@ CALLS: dict[str, Call] = {  # type: ignore[type-arg]
         verbs.trim("n"),
         verbs.read("n"),
         verbs.queue("n", 1),
+        verbs.known("n"),
         verbs.nudge("n", 1),
         verbs.waits("n"),
         verbs.account("n", "a", "m", 1, 1),
@@ -45,7 +46,7 @@ COMMANDS = {
     *("HGET", "HMGET", "HSET", "HDEL", "HINCRBY", "HLEN", "HGETALL"),
     *("ZADD", "ZREM", "ZCARD", "ZCOUNT", "ZRANGE", "ZRANK", "ZSCORE", "ZRANGEBYSCORE"),
     *("ZREVRANGEBYSCORE", "ZREMRANGEBYSCORE"),
-    *("LPUSH", "LTRIM", "LPOS", "XADD", "XLEN"),
+    *("LPUSH", "LTRIM", "LPOS", "XADD", "XLEN", "ZREVRANGE", "ZSCAN", "XREVRANGE"),
 }
 
 each_verb = pytest.mark.parametrize("verb", VERBS)
@@ -149,10 +150,11 @@ def test_it_keeps_to_redis_6_2(verb: str) -> None:
     assert "cjson" not in text
 
 
-@pytest.mark.parametrize("verb", ["list", "queue"])
+@pytest.mark.parametrize("verb", ["list", "look", "queue"])
 def test_reading_writes_nothing(verb: str) -> None:
     assert set(commands(script(verb).text.split("-- An answer")[0] + SOURCES[verb])) <= {
         *("TIME", "HGET", "HMGET", "ZCARD", "ZRANGE", "ZSCORE", "ZRANGEBYSCORE"),
+        *("EXISTS", "ZREVRANGE", "ZSCAN", "XREVRANGE"),
         *("XADD", "PEXPIRE"),  # in event(), which these never call
     }
     assert "event(" not in SOURCES[verb]
