@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import threading
+import weakref
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -17,18 +18,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_current: ContextVar[Lease | None] = ContextVar("django_latch_current", default=None)
+#: Weak: a block that is interrupted before it has reset this must not keep its lease alive, for a
+#: lease that is alive is renewed.
+_current: ContextVar[weakref.ref[Lease] | None] = ContextVar("django_latch_current", default=None)
 
 
 def current_lease() -> Lease | None:
     """The lease of the innermost `with`, decorated call or single-flight task that runs here."""
-    return _current.get()
+    lease = _current.get()
+    return None if lease is None else lease()
 
 
 @contextmanager
 def as_current(lease: Lease) -> Iterator[Lease]:
     """Make `lease` the current one for the body."""
-    mark = _current.set(lease)
+    mark = _current.set(weakref.ref(lease))
     try:
         yield lease
     finally:

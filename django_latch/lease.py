@@ -158,7 +158,10 @@ class Lease(Hold):
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        await drive.run(self._leaving(error), self.store.twin())
+        if isinstance(error, GeneratorExit):  # a coroutine that is being closed can await nothing
+            self.release_soon()
+        else:
+            await drive.run(self._leaving(error), self.store.twin())
 
     def _leaving(self, error: BaseException | None) -> Flow[None]:
         """Release at the end of a block; an error of ours never masks the block's own."""

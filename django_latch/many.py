@@ -217,7 +217,11 @@ class ManyLatch:
         where: TracebackType | None,
     ) -> None:
         leases = self._entries.pop()
-        await drive.run(leases.leaving(error), leases[0].store.twin())
+        if isinstance(error, GeneratorExit):  # a coroutine that is being closed can await nothing
+            for lease in leases:
+                lease.release_soon()
+        else:
+            await drive.run(leases.leaving(error), leases[0].store.twin())
 
 
 def _undo(leases: Sequence[Lease], error: BaseException) -> Flow[None]:

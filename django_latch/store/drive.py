@@ -24,6 +24,8 @@ def sync(flow: Flow[T], store: Store) -> T:
                 step = flow.send(reply)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
+    finally:
+        flow.close()  # interrupted in here, and not in a step: a traceback would keep it waiting
 
 
 async def run(flow: Flow[T], store: AsyncStore) -> T:
@@ -39,3 +41,5 @@ async def run(flow: Flow[T], store: AsyncStore) -> T:
                 step = flow.send(reply)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
+    finally:
+        flow.close()  # interrupted in here, and not in a step: a traceback would keep it waiting

@@ -137,3 +137,9 @@ def events(raw: redis.Redis, name: str) -> list[tuple[str, dict[str, str]]]:
 def kinds(raw: redis.Redis, name: str) -> list[str]:
     """The kinds of those events."""
     return [kind for kind, _ in events(raw, name)]
+
+
+def blocked(raw: redis.Redis) -> int:
+    """How many connections wait for a message about a lock. A Celery worker waits by BRPOP."""
+    clients = [client for client in raw.client_list() if client["cmd"] == "blpop"]
+    return sum("b" in client["flags"] for client in clients)

@@ -228,7 +228,7 @@ def waiter_program(timeout: float = 30) -> Iterator[Program]:
 def test_keyboard_interrupt_in_a_wait_leaves_no_waiter(raw: redis.Redis) -> None:
     with lock(0), waiter_program() as waiter:
         until(lambda: raw.zcard(QUEUE) == 1)
-        until(lambda: raw.info("clients")["blocked_clients"] == 1)
+        until(lambda: audit.blocked(raw) == 1)
         waiter.signal(signal.SIGINT)
         waiter.expect("interrupted")
         # Where the interrupt came between two steps, the heartbeat sends the farewell.

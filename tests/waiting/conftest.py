@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from uuid import uuid4
 
 import pytest
 import redis
 
+from tests import servers
 from tests.integration import audit
-from tests.integration.aliases import latch_settings
+from tests.integration.aliases import latch_settings, locks_at
 from tests.waiting.crowd import BRISK, Crowd
 
 
@@ -24,6 +26,14 @@ def _brisk() -> Iterator[None]:
     """Short slices, so that a test need not wait for the usual ones."""
     with latch_settings(**BRISK):
         yield
+
+
+@pytest.fixture
+def connections(raw: redis.Redis) -> Iterator[Callable[[], int]]:
+    """How many connections to the server the locks have now; those of this test only."""
+    name = f"test-{uuid4().hex}"
+    with locks_at(f"{servers.url()}?client_name={name}"):
+        yield lambda: sum(client["name"] == name for client in raw.client_list())
 
 
 @pytest.fixture

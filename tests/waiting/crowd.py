@@ -41,11 +41,6 @@ def queue(raw: redis.Redis, name: str = "job") -> dict[str, float]:
     return dict(raw.zrange(audit.key("Q", name), 0, -1, withscores=True))
 
 
-def blocked(raw: redis.Redis) -> int:
-    """How many connections wait for a message."""
-    return sum("b" in client["flags"] for client in raw.client_list())
-
-
 class Crowd:
     """Threads that queue up one after the other."""
 

@@ -17,7 +17,7 @@ from tests.integration.aliases import latch_settings
 from tests.integration.calls import A, request, send
 from tests.integration.programs import PREAMBLE, Program, program
 from tests.integration.until import until
-from tests.waiting.crowd import BRISK, PATIENCE, Crowd, blocked, queue, settled, waiters
+from tests.waiting.crowd import BRISK, PATIENCE, Crowd, queue, settled, waiters
 
 brisk = pytest.mark.usefixtures("_brisk")
 
@@ -61,20 +61,20 @@ def lock(**options: Any) -> Latch:
 
 def waiting(raw: redis.Redis, made: Program) -> Program:
     """The program, once it stands in the queue and waits for a message."""
-    before = waiters(raw), blocked(raw)
+    before = waiters(raw), audit.blocked(raw)
     made.expect("waits")
-    until(lambda: (waiters(raw), blocked(raw)) == (before[0] + 1, before[1] + 1))
+    until(lambda: (waiters(raw), audit.blocked(raw)) == (before[0] + 1, before[1] + 1))
     return made
 
 
 def test_the_first_waiter_enters_when_a_killed_holders_lease_has_passed(
     raw: redis.Redis, crowd: Crowd
 ) -> None:
-    with program(HOLD.format(ttl=1.5)) as holder:
+    with program(HOLD.format(ttl=0.9)) as holder:
         holder.expect("holds")
         first = crowd.queue_up(lambda: (lock().acquire(), audit.now(raw)))
         second = crowd.queue_up(lambda: lock().acquire())
-        time.sleep(0.8)  # so that the lease has been renewed
+        time.sleep(0.5)  # so that the lease has been renewed
         (record,) = [r for r in audit.records(raw, "job").values() if r.state == "held"]
         holder.kill()
         (record,) = [r for r in audit.records(raw, "job").values() if r.state == "held"]
