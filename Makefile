@@ -38,10 +38,15 @@ test-py313-django61: ## run the tests on Python 3.13, Django 6.1, Celery 5.7, re
 	@sh scripts/venv .venv-py313-django61 3.13 test py313-django61
 	.venv-py313-django61/bin/python -m pytest $(PARALLEL) $(ARGS)
 
+.PHONY: test-machine
+test-machine: ## compare the scripts with the model in 500 random courses of events, others each time
+	$(venv) test
+	LATCH_EXAMPLES=500 $(python) -m pytest $(PARALLEL) tests/contract/test_machine.py $(ARGS)
+
 .PHONY: test-chaos
 test-chaos: ## processes that contend, pause and are killed, for minutes
 	$(venv) test
-	$(python) -m pytest tests/chaos -m chaos $(ARGS)
+	$(python) -m pytest tests/chaos tests/waiting -m chaos $(ARGS)
 
 .PHONY: test-exits
 test-exits: ## end Celery jobs in every way, on real workers, and measure how soon the lock is free

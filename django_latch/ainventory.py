@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from django_latch.core import flow, replies, verbs
+from django_latch.core import flow, verbs
 from django_latch.core.calls import StoreError
 from django_latch.core.errors import moment, unavailable
 from django_latch.core.owner import Owner
@@ -18,7 +18,7 @@ from django_latch.store import drive
 from django_latch.store.connections import store
 
 if TYPE_CHECKING:
-    from django_latch.store.aredis import AsyncRedisStore
+    from django_latch.store.base import AsyncStore
 
 #: Names looked at in one step of a listing, and steps in one page.
 STEP: Final = 500
@@ -63,22 +63,20 @@ async def apage(
     A lock that is held all the while is seen by whoever follows the cursor from 0 to 0, once or,
     when the index changes its form meanwhile, twice. A page looks at a bounded number of names.
     """
-    at = store(using)
-    twin, names = at.twin(), list[str]()
+    twin, names = store(using).twin(), list[str]()
     for _ in range(STEPS):
         try:
-            reply = await twin.command("ZSCAN", at.layout.index, cursor, "COUNT", STEP)
+            cursor, found = await twin.call(verbs.scan(cursor, STEP))
         except StoreError as error:
             raise unavailable("", error) from error
-        cursor = replies.number(reply[0])
-        names += [name for name in map(replies.text, reply[1][::2]) if wanted(name)]
+        names += [name for name in found if wanted(name)]
         if not cursor or len(names) >= size:
             break
     outcomes = await asyncio.gather(*(_read(twin, name) for name in dict.fromkeys(names)))
     return [lock for lock in outcomes if lock is not None], cursor
 
 
-async def _read(twin: AsyncRedisStore, name: str) -> LockInfo | None:
+async def _read(twin: AsyncStore, name: str) -> LockInfo | None:
     """One of many; what cannot be read hurts only its own lock."""
     try:
         listing, _ = await drive.run(flow.twice(verbs.read(name)), twin)

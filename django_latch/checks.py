@@ -8,6 +8,7 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.conf import settings
+from django.core import mail
 from django.core.checks import CheckMessage, Error, Warning, register
 from django.core.exceptions import ImproperlyConfigured
 from django.urls import URLResolver, get_resolver
@@ -27,7 +28,7 @@ def check_settings(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> li
         return [
             Error(str(error), hint="See the settings page of django_latch.", id="django_latch.E001")
         ]
-    return _check_alias(conf.cache_alias)
+    return _check_memory() if conf.backend == "memory" else _check_alias(conf.cache_alias)
 
 
 @register("urls")
@@ -77,6 +78,19 @@ def check_celery(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list
     from django_latch.celery.checks import check_tasks
 
     return check_tasks()
+
+
+def _check_memory() -> list[CheckMessage]:
+    """W004: locks in memory, outside a test run, where Django's own mailbox stands for one."""
+    if hasattr(mail, "outbox"):
+        return []
+    return [
+        Warning(
+            "The locks live in the memory of each process: two processes never see each other's.",
+            hint="DJANGO_LATCH['BACKEND'] = 'memory' is for test suites only; remove it.",
+            id="django_latch.W004",
+        )
+    ]
 
 
 def _check_alias(alias: str) -> list[CheckMessage]:

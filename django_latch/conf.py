@@ -137,7 +137,7 @@ def _checked(
 #: name -> (default, check). The documentation's table is compared with this.
 SETTINGS: Final[Mapping[str, tuple[Any, Callable[[str, Any], Any]]]] = {
     "CACHE_ALIAS": ("default", _text),
-    "BACKEND": ("redis", _one_of("redis")),
+    "BACKEND": ("redis", _one_of("redis", "memory")),
     "PREFIX": (None, _text),
     "NAMESPACE": (None, _dotted),
     "TTL": (30, _duration(SHORTEST)),
@@ -162,7 +162,7 @@ class Settings:
     """The checked settings; durations in seconds. See the settings page for each."""
 
     cache_alias: str
-    backend: Literal["redis"]
+    backend: Literal["redis", "memory"]
     prefix: str | None
     namespace: Callable[..., Any] | None
     ttl: float

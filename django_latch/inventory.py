@@ -18,8 +18,8 @@ from django_latch.core.owner import Owner
 from django_latch.core.tokens import fingerprint as mark
 from django_latch.exceptions import LatchNotHeld
 from django_latch.store import drive
+from django_latch.store.base import Store
 from django_latch.store.connections import store
-from django_latch.store.redis import RedisStore
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -85,8 +85,7 @@ class LockInfo:
 
 def count(*, using: str | None = None) -> int:
     """How many locks the index lists. One round trip."""
-    at = store(using)
-    return int(_command(at, "ZCARD", at.layout.index))
+    return _answered("", store(using).call, verbs.count())
 
 
 def page(
@@ -99,14 +98,14 @@ def page(
     at = store(using)
     if limit < 1:
         return []
-    names = _names(at, "ZREVRANGE" if reverse else "ZRANGE", offset, offset + limit - 1)
-    return _read(at, names)
+    last = offset + limit - 1
+    return _read(at, _answered("", at.call, verbs.names(offset, last, reverse=reverse)))
 
 
 def scan(maximum: int = 10_000, *, using: str | None = None) -> tuple[list[LockInfo], bool]:
     """All locks, at most `maximum`; and whether there were more."""
     at = store(using)
-    names = _names(at, "ZRANGE", 0, maximum)
+    names = _answered("", at.call, verbs.names(0, maximum))
     return _read(at, names[:maximum]), len(names) > maximum
 
 
@@ -163,11 +162,7 @@ def clearing(name: str, fence: int, fingerprint: str, reason: str, actor: str) -
     )
 
 
-def _names(at: RedisStore, command: str, first: int, last: int) -> list[str]:
-    return [replies.text(raw) for raw in _command(at, command, at.layout.index, first, last)]
-
-
-def _read(at: RedisStore, names: Iterable[str]) -> list[LockInfo]:
+def _read(at: Store, names: Iterable[str]) -> list[LockInfo]:
     """The locks of that name that are held or waited for, in one round trip."""
     names = list(names)
     outcomes = _answered("", at.pipeline, [verbs.read(name) for name in names]) if names else []
@@ -201,10 +196,6 @@ def _holder(now: int, holder: replies.Holder) -> HolderInfo:
         ttl=holder.lease / 1000,
         limit=holder.limit,
     )
-
-
-def _command(at: RedisStore, *args: str | int) -> Any:
-    return _answered("", at.command, *args)
 
 
 def _answered(name: str, send: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from django_latch import inventory
-from django_latch.core import replies
+from django_latch.core import verbs
 from django_latch.core.calls import StoreError
 from django_latch.core.errors import moment, unavailable
 from django_latch.core.owner import Owner, clean
 from django_latch.inventory import LockInfo
+from django_latch.store.base import Store
 from django_latch.store.connections import store
-from django_latch.store.redis import RedisStore
 
 #: Events of all locks that are looked through, the latest first; and those of this lock shown.
 LOOKED_THROUGH: Final = 2000
@@ -146,23 +146,17 @@ def report(name: str, *, using: str | None = None) -> Report:
         raise unavailable(name, error) from error
 
 
-def _next_run(at: RedisStore, name: str) -> NextRun | None:
-    job, until = at.command("HMGET", at.layout.key("J", name), "job", "until")
-    if not job or not until:
+def _next_run(at: Store, name: str) -> NextRun | None:
+    carried = at.call(verbs.next_run(name))
+    if carried is None:
         return None
-    task_id = replies.text(job).rsplit(":", 2)[0]
-    return NextRun(task_id=task_id, due=moment(replies.number(until)))
+    job, until = carried
+    return NextRun(task_id=job.rsplit(":", 2)[0], due=moment(until))
 
 
-def _events(at: RedisStore, name: str) -> tuple[Event, ...]:
-    entries = at.command("XREVRANGE", at.layout.events, "+", "-", "COUNT", LOOKED_THROUGH)
-    found = (_facts(fields) for _, fields in entries)
+def _events(at: Store, name: str) -> tuple[Event, ...]:
+    found = at.call(verbs.events(LOOKED_THROUGH))
     return tuple(_event(facts) for facts in found if facts.get("name") == name)
-
-
-def _facts(fields: list[object]) -> dict[str, str]:
-    words = [replies.text(field) for field in fields]
-    return dict(zip(words[::2], words[1::2], strict=False))
 
 
 def _event(facts: dict[str, str]) -> Event:

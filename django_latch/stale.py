@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from django_latch import inventory
-from django_latch.core import replies, verbs
+from django_latch.core import verbs
 from django_latch.core.calls import StoreError
 from django_latch.core.errors import unavailable
 from django_latch.core.owner import Owner
 from django_latch.exceptions import LatchCorrupt, LatchNotHeld
+from django_latch.store.base import Store
 from django_latch.store.connections import store
-from django_latch.store.layout import WEEK
-from django_latch.store.redis import RedisStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,43 +48,22 @@ def clear_stale(*, dry_run: bool = False, actor: str, using: str | None = None) 
         raise unavailable("", error) from error
 
 
-def _repaired(at: RedisStore, dry_run: bool) -> list[Cleared]:
+def _repaired(at: Store, dry_run: bool) -> list[Cleared]:
     """Keys of a wrong type go; unreadable records go; keys without an end get one."""
-    done = []
-    for key in _own_keys(at):
-        kind, name = at.layout.split(key)
-        expected = at.layout.type_of(kind)
-        found = replies.text(at.command("TYPE", key))
-        if found == "none" or expected is None:
-            continue
-        if found != expected:
-            problem = f"{key} was a {found} where a {expected} belongs"
-            repair: tuple[str | int, ...] = ("UNLINK", key)
-        elif replies.number(at.command("PTTL", key)) == -1:
-            problem = f"{key} had no end"
-            repair = ("PEXPIRE", key, WEEK)
-        elif kind == "R" and (broken := _unreadable(at, key)):
-            problem = f"{key} held {len(broken)} unreadable records"
-            repair = ("HDEL", key, *broken)
-        else:
-            continue
-        if not dry_run:
-            at.command(*repair)
-        done.append(Cleared(name=name or key, what="repaired", detail=problem))
-    return done
+    problems = at.repair(dry_run=dry_run)
+    return [Cleared(name=name, what="repaired", detail=problem) for name, problem in problems]
 
 
-def _settled(at: RedisStore, dry_run: bool) -> list[Cleared]:
+def _settled(at: Store, dry_run: bool) -> list[Cleared]:
     """Locks whose lease has passed, and locks the index does not list."""
     try:
-        listed = {replies.text(raw) for raw in at.command("ZRANGE", at.layout.index, 0, -1)}
+        listed = set(at.call(verbs.names(0, -1)))
     except LatchCorrupt:
         if not dry_run:  # a dry run has repaired nothing above
             raise
         listed = set()
-    records = {name for kind, name in map(at.layout.split, _own_keys(at)) if kind == "R"}
     done = []
-    for name in sorted(listed | records):
+    for name in sorted(listed | at.recorded()):
         try:
             listing = at.call(verbs.read(name))
             empty = not listing.holders and not listing.waiters
@@ -100,27 +78,6 @@ def _settled(at: RedisStore, dry_run: bool) -> list[Cleared]:
         what = "expired" if empty else "repaired"
         done.append(Cleared(name=name, what=what, detail="" if empty else "was not in the index"))
     return done
-
-
-def _own_keys(at: RedisStore) -> list[str]:
-    """Every key of ours in the database."""
-    cursor, found = "0", set[str]()
-    while True:
-        cursor, part = at.command("SCAN", cursor, "MATCH", at.layout.pattern, "COUNT", 1000)
-        found.update(key.decode("utf-8", "surrogateescape") for key in part)
-        if int(cursor) == 0:
-            return sorted(found)
-
-
-def _unreadable(at: RedisStore, key: str) -> list[str]:
-    """The tokens in the records `key` whose record no script can read."""
-    flat = at.command("HGETALL", key)
-    pairs = flat.items() if isinstance(flat, dict) else zip(flat[::2], flat[1::2], strict=True)
-    return [
-        replies.text(token)
-        for token, record in pairs
-        if replies.text(token) != "@" and not replies.is_record(replies.text(record))
-    ]
 
 
 def _dead(dry_run: bool, actor: str, using: str | None) -> list[Cleared]:

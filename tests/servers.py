@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
 from example_project.valkey import EmbeddedValkey
@@ -47,3 +48,12 @@ def start_for_run() -> None:
 def url(database: int = 0) -> str:
     """The URL of the run's server."""
     return f"{os.environ[URL]}/{database}"
+
+
+@cache
+def private_url() -> str:
+    """The URL of a second server of this process, which no worker and no other test talks to."""
+    running = ExitStack()
+    server = running.enter_context(valkey())
+    atexit.register(running.close)
+    return f"{server.url}/0"

@@ -11,7 +11,7 @@ from django_latch.core.calls import Call
 from django_latch.core.owner import Owner
 from django_latch.core.verbs import Ask
 from django_latch.store import drive
-from django_latch.store.aredis import AsyncRedisStore
+from django_latch.store.base import AsyncStore
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ def ask_of(account: Account, key: str, body: dict[str, Any], settings: Settings)
     )
 
 
-async def send(call: Call[T], twin: AsyncRedisStore) -> T:
+async def send(call: Call[T], twin: AsyncStore) -> T:
     """Send a call, at most twice.
 
     Raises:

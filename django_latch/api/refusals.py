@@ -9,9 +9,7 @@ from django_latch.api.asking import send
 from django_latch.api.problems import Problem, not_holder
 from django_latch.core import replies, verbs
 from django_latch.exceptions import LatchError
-from django_latch.store.aredis import AsyncRedisStore
-from django_latch.store.connections import store
-from django_latch.store.scripts import KEYS
+from django_latch.store.base import AsyncStore
 
 #: What the engine says of a token that it does not know.
 UNKNOWN: Final = ("missing", "taken", "never_held")
@@ -20,16 +18,13 @@ UNKNOWN: Final = ("missing", "taken", "never_held")
 Ending = replies.Ended | replies.Closed
 
 
-async def refusal(
-    twin: AsyncRedisStore, key: str, ended: replies.Ended | replies.Closed
-) -> Problem:
+async def refusal(twin: AsyncStore, key: str, ended: replies.Ended | replies.Closed) -> Problem:
     """Why the token has no lease of this lock: `taken`, `expired`, `never_held`, or how it ended.
 
     A key that is free and of which nothing is remembered is `not_found`.
     """
     if ended.reason in UNKNOWN and not ended.fence:
-        records = store().layout.keys(key)[KEYS.index("R")]
-        if not await twin.command("EXISTS", records):
+        if not await send(verbs.known(key), twin):
             return Problem("not_found", f"{key!r} is free, and nothing is remembered of it.")
         return not_holder(key, "never_held")
     if ended.reason == "expired":

@@ -43,8 +43,7 @@ def look(app: Any) -> int:
     at = store()
     sent = 0
     try:
-        names = at.command("ZRANGE", at.layout.due, 0, MOST - 1)
-        for name in map(replies.text, names):
+        for name in at.call(verbs.due(MOST)):
             sent += _revive(app, name)
     except (StoreError, LatchError) as error:
         logger.warning("cannot look for overdue next runs: %s", error)

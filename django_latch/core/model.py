@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from django_latch.core.calls import Call
-from django_latch.core.model_state import Bucket, Lock, Terms
+from django_latch.core.model_state import Bucket, Lock, NextRun, Terms
 from django_latch.core.model_verbs import Verbs
 
 T = TypeVar("T")
@@ -63,16 +63,20 @@ class Model:
         """Drop what no call can see any more. May be left out; it only frees memory."""
         bucket, now = self.bucket, us // 1000
         for name, lock in list(bucket.locks.items()):
-            if max(lock.until, lock.next.ends, *lock.jobs.values(), 0) < now:
+            kept = Lock(
+                jobs=lock.jobs if max(lock.jobs.values(), default=0) >= now else {},
+                next=lock.next if lock.next.ends >= now else NextRun(),
+            )
+            if lock.until >= now:
+                lock.jobs, lock.next = kept.jobs, kept.next
+            elif kept == Lock():
                 del bucket.locks[name]
-            elif lock.until < now:
-                bucket.locks[name] = Lock(jobs=lock.jobs, next=lock.next)
-        for wake, wakes in list(bucket.wakes.items()):
-            if wakes.until < now:
-                del bucket.wakes[wake]
-        for account, members in list(bucket.accounts.items()):
-            if max(members.values(), default=0) < now:
-                del bucket.accounts[account]
-        for agent, (until, _) in list(bucket.waits.items()):
-            if until < now:
-                del bucket.waits[agent]
+            else:
+                bucket.locks[name] = kept
+        bucket.wakes = {wake: told for wake, told in bucket.wakes.items() if told.until >= now}
+        bucket.waits = {agent: wait for agent, wait in bucket.waits.items() if wait[0] >= now}
+        bucket.accounts = {
+            account: members
+            for account, members in bucket.accounts.items()
+            if max(members.values(), default=0) >= now
+        }

@@ -102,6 +102,11 @@ class Event:
     owner: str
     more: dict[str, Any]
 
+    def as_dict(self) -> dict[str, str]:
+        """As the stream of the store has it."""
+        facts = {"kind": self.kind, "name": self.name, "at": self.at, "fence": self.fence}
+        return {key: str(v) for key, v in {**facts, "owner": self.owner, **self.more}.items()}
+
 
 @dataclass(slots=True)
 class WakeList:

@@ -1,24 +1,16 @@
-"""The model's other calls: renew, shorten, adopt, end, trim, list."""
+"""The model's other calls that change something: renew, shorten, adopt, end and the like."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from django_latch.core.model_look import Looks
 from django_latch.core.model_request import Requests
 from django_latch.core.model_state import Record
-from django_latch.core.owner import Owner
-from django_latch.core.replies import (
-    Closed,
-    Ended,
-    Holder,
-    Listing,
-    Renewed,
-    Waiter,
-    Waiters,
-)
+from django_latch.core.replies import Closed, Ended, Renewed
 
 
-class Verbs(Requests):
+class Verbs(Requests, Looks):
     """The calls on a lock, one method each."""
 
     def renew(self, lease: int, owner: str, token: str, fence: str | int) -> Renewed | Ended:
@@ -200,29 +192,3 @@ class Verbs(Requests):
         self.settle("")
         self.changed = True
         return [len(self.lock.holders), len(self.lock.queue)]
-
-    def queue(self, most: int) -> Waiters:
-        """Read who waits, the next one first; changes nothing."""
-        places = [
-            self.place(t) for t in self.lock.line()[:most] if self.now <= self.lock.alive.get(t, 0)
-        ]
-        waiters = (Waiter(p.ticket, Owner.from_json(p.owner)) for p in places if p)
-        return Waiters(self.now, tuple(waiters))
-
-    def list(self) -> Listing:
-        """Read a lock; changes nothing."""
-        holders = tuple(
-            Holder(
-                h.token,
-                h.state,
-                h.fence,
-                h.exp,
-                h.lease,
-                h.limit,
-                h.since,
-                Owner.from_json(h.owner),
-            )
-            for h in self.lock.holders
-            if self.live(h)
-        )
-        return Listing(self.now, len(self.lock.queue), holders)

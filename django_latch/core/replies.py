@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from django_latch.core.owner import Owner
 
@@ -253,6 +254,43 @@ def waiters(reply: object) -> Waiters:
         number(at[0]),
         tuple(Waiter(number(ticket), Owner.from_json(text(owner))) for ticket, owner in pairs),
     )
+
+
+def _list(reply: object, least: int = 0) -> list[object]:
+    if not isinstance(reply, list) or len(reply) < least:
+        raise BadReply(f"a list of at least {least} expected, not {type(reply).__name__}")
+    return reply
+
+
+def one(reply: object) -> int:
+    """The answer of look.lua where it is a number."""
+    return number(_list(reply, 1)[0])
+
+
+def texts(reply: object) -> list[str]:
+    """The answer of look.lua where it is a list of names."""
+    return [text(name) for name in _list(reply)]
+
+
+def scan(reply: object) -> tuple[int, list[str]]:
+    """The answer of look.lua to a scan."""
+    cursor, *names = _list(reply, 1)
+    return number(cursor), [text(name) for name in names]
+
+
+def next_run(reply: object) -> tuple[str, int] | None:
+    """The answer of look.lua about a next run."""
+    at = _list(reply)
+    return (text(at[0]), number(at[1])) if len(at) == 2 else None
+
+
+def events(reply: object) -> list[dict[str, str]]:
+    """The answer of look.lua about events."""
+    words, found = iter(_list(reply)), []
+    for count in words:
+        fields = [text(word) for word in islice(words, number(count))]
+        found.append(dict(zip(fields[::2], fields[1::2], strict=False)))
+    return found
 
 
 #: The two forms of a record, as _common.lua reads them.

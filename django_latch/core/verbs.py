@@ -170,6 +170,41 @@ def waits(name: str, agent: str = "", other: str = "") -> Call[str]:
     return Call("waits", name, (), (agent, other), replies.text)
 
 
+def count() -> Call[int]:
+    """How many locks are listed."""
+    return Call("look", "", ("count", 0, 0), (), replies.one)
+
+
+def names(first: int, last: int, *, reverse: bool = False) -> Call[list[str]]:
+    """The names of locks by expiry, from one place to another, counted from 0."""
+    return Call("look", "", ("reversed" if reverse else "names", first, last), (), replies.texts)
+
+
+def scan(cursor: int, most: int) -> Call[tuple[int, list[str]]]:
+    """Names of about so many locks, and where to go on, 0 at the end."""
+    return Call("look", "", ("scan", cursor, most), (), replies.scan)
+
+
+def due(most: int) -> Call[list[str]]:
+    """The names of locks whose next run is the first to be overdue."""
+    return Call("look", "", ("due", 0, most - 1), (), replies.texts)
+
+
+def events(most: int) -> Call[list[dict[str, str]]]:
+    """What happened last to any lock, the latest first."""
+    return Call("look", "", ("events", 0, most), (), replies.events)
+
+
+def next_run(name: str) -> Call[tuple[str, int] | None]:
+    """The job that carries a lock's next run, and until when (ms) it must show itself."""
+    return Call("look", name, ("next", 0, 0), (), replies.next_run)
+
+
+def known(name: str) -> Call[int]:
+    """Whether anything is remembered of a lock: 1 or 0."""
+    return Call("look", name, ("known", 0, 0), (), replies.one)
+
+
 def trim(name: str) -> Call[object]:
     """Settle a lock whose entry in the index has passed."""
     return Call("trim", name, (), (), lambda reply: reply)

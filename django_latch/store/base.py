@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from django_latch.core.calls import Call, Park
 
 T = TypeVar("T")
+
+#: The EVENTS setting, as the scripts have it.
+EVENT_LEVELS: Final = {"none": 0, "problems": 1, "all": 2}
 
 
 class AsyncStore(Protocol):
@@ -43,3 +46,9 @@ class Store(Protocol):
 
     def twin(self) -> AsyncStore:
         """The async store of the running event loop."""
+
+    def repair(self, *, dry_run: bool) -> list[tuple[str, str]]:
+        """Put in order what no call can use: the lock or key, and what was wrong with it."""
+
+    def recorded(self) -> set[str]:
+        """The names of the locks of which there are records, listed or not."""

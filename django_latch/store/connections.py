@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from threading import Lock
 from typing import Any
 
@@ -12,30 +13,36 @@ from django.dispatch import receiver
 from django_redis import get_redis_connection
 
 from django_latch.conf import conf
+from django_latch.store.base import Store
+from django_latch.store.memory import MemoryStore
 from django_latch.store.redis import RedisStore
 
-_stores: dict[str, RedisStore] = {}
+_stores: dict[tuple[str, str], Store] = {}  # by backend and alias
 _mutex = Lock()
 
 
-def store(using: str | None = None) -> RedisStore:
+def store(using: str | None = None) -> Store:
     """The lock store of a cache alias.
 
     Parameters:
-        using: an alias in CACHES; the CACHE_ALIAS setting when omitted.
+        using: an alias in CACHES; the CACHE_ALIAS setting when omitted. Locks in memory
+            (BACKEND) need no such cache: there any name stands for a store of its own.
 
     Raises:
         ImproperlyConfigured: there is no such alias, or it is not a django-redis one.
     """
-    alias = using or conf.cache_alias
-    found = _stores.get(alias)
+    settings = conf.load()
+    at = settings.backend, using or settings.cache_alias
+    found = _stores.get(at)
     if found is None:
         with _mutex:
-            found = _stores.get(alias) or _stores.setdefault(alias, _make(alias))
+            found = _stores.get(at) or _stores.setdefault(at, _make(*at))
     return found
 
 
-def _make(alias: str) -> RedisStore:
+def _make(backend: str, alias: str) -> Store:
+    if backend == "memory":
+        return MemoryStore()
     try:
         client = get_redis_connection(alias, write=True)
         pool = client.connection_pool
@@ -73,6 +80,18 @@ def prefix(alias: str) -> str:
 @receiver(setting_changed)
 def _forget(*, setting: str, **kwargs: Any) -> None:
     if setting in ("CACHES", "DJANGO_LATCH"):
-        for forgotten in list(_stores.values()):
-            forgotten.close()
-        _stores.clear()
+        _drop("redis")
+
+
+def forget_memory() -> None:
+    """Begin again with empty memory stores."""
+    _drop("memory")
+
+
+def _drop(backend: str) -> None:
+    for at in [at for at in _stores if at[0] == backend]:
+        del _stores[at]
+
+
+# A child has no part in what its parent holds in memory.
+os.register_at_fork(after_in_child=forget_memory)

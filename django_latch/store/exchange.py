@@ -13,6 +13,7 @@ from django_latch.core.replies import BadReply, text
 from django_latch.core.timing import milliseconds
 from django_latch.exceptions import LatchCorrupt
 from django_latch.store import wire
+from django_latch.store.base import EVENT_LEVELS
 from django_latch.store.errors import is_wrong_type, store_error
 from django_latch.store.layout import Layout
 from django_latch.store.scripts import KEYS, OF_BUCKET, script
@@ -25,7 +26,8 @@ TIMEOUT: Final = 5.0
 #: How many packed heads of calls are kept ready.
 HEADS: Final = 1024
 
-EVENT_LEVELS: Final = {"none": 0, "problems": 1, "all": 2}
+#: How many arguments a head has and, packed, what stands between the places for the lock's name.
+Head = tuple[int, list[bytes]]
 
 #: Commands to run, whose replies are sent back.
 Asking = Generator[tuple[str | int, ...], Any, T]
@@ -44,7 +46,7 @@ class Exchange:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self._heads: tuple[Settings | None, dict[Any, tuple[int, bytes]]] = (None, {})
+        self._heads: tuple[Settings | None, dict[Any, Head]] = (None, {})
 
     def packed(self, call: Call[Any], verb: str = "EVALSHA") -> bytes:
         """A script call for the wire; `verb` EVAL sends the script's text."""
@@ -53,16 +55,23 @@ class Exchange:
         if valid is not settings or len(heads) > HEADS:
             heads = {}
             self._heads = settings, heads
-        known = (call.verb, call.name, call.others, call.args, verb)
+        name = call.name.encode("utf-8")
+        # The heads of names of one length differ in nothing else.
+        known = (call.verb, len(name), call.others, call.args, verb)
         head = heads.get(known)
         if head is None:
-            head = heads[known] = self._head(call, verb, settings)
-        return wire.command(head[0] + len(call.own), head[1], wire.pack(call.own))
+            head = heads[known] = self._head(call, b"\0" * len(name), verb, settings)
+        return wire.command(head[0] + len(call.own), name.join(head[1]), wire.pack(call.own))
 
-    def _head(self, call: Call[Any], verb: str, settings: Settings) -> tuple[int, bytes]:
-        """The arguments that are the same from call to call, and how many they are."""
-        code = script(call.verb)
-        keys = self.layout.keys(call.name)
+    def _head(self, call: Call[Any], blank: bytes, verb: str, settings: Settings) -> Head:
+        """The arguments that are the same from call to call, but for the name.
+
+        Parameters:
+            blank: stands for the name. Nothing else in a head has a NUL: names and prefixes may
+                not, and JSON escapes it.
+        """
+        code, name = script(call.verb), blank.decode()
+        keys = self.layout.keys(name)
         for other in call.others:
             keys += self.layout.keys(other)[OF_BUCKET:]
         args = (
@@ -73,11 +82,12 @@ class Exchange:
             milliseconds(settings.grace),
             EVENT_LEVELS[settings.events],
             settings.events_max,
-            call.name,
+            name,
             milliseconds(settings.live),
             *call.args,
         )
-        return len(args), wire.pack(args)
+        packed = wire.pack(args)
+        return len(args), packed.split(blank) if blank else [packed]
 
     @staticmethod
     def unknown(replies: Sequence[object]) -> list[int]:

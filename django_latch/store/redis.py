@@ -16,7 +16,7 @@ from django_latch.core.calls import Call, Park, StoreError
 from django_latch.core.timing import milliseconds, now
 from django_latch.core.tokens import new_token
 from django_latch.exceptions import LatchCorrupt
-from django_latch.store import wire
+from django_latch.store import repair, wire
 from django_latch.store.aredis import AsyncStores
 from django_latch.store.errors import is_wrong_type, store_error
 from django_latch.store.exchange import TIMEOUT, Exchange, WrongType, corrupt, silent_fence
@@ -80,6 +80,14 @@ class RedisStore:
     def twin(self) -> Any:
         """The async store of the running event loop."""
         return self._twins.of_running_loop()
+
+    def repair(self, *, dry_run: bool) -> list[tuple[str, str]]:
+        """Put our keys in order; see store.repair."""
+        return repair.repair(self, dry_run=dry_run)
+
+    def recorded(self) -> set[str]:
+        """The names of the locks of which there are records."""
+        return repair.recorded(self)
 
     # The ways to run a script
 

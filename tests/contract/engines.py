@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from dataclasses import replace
 from typing import Any, Protocol
@@ -114,7 +115,7 @@ class ModelEngine:
 
 
 class ServerEngine:
-    """The scripts, through a store."""
+    """The scripts, through the sync store."""
 
     def __init__(self, store: RedisStore, server: VirtualServer) -> None:
         self.store = store
@@ -148,3 +149,25 @@ class ServerEngine:
         split = self.store.layout.split
         self.unlisted = state.unlisted(keys, split)
         return state.of_server(keys, split, self.server.us)
+
+
+class AsyncServerEngine(ServerEngine):
+    """The scripts, through the async store.
+
+    That store listens on one wake list for all its waiters. Here each caller has its own, so the
+    message is taken by hand.
+    """
+
+    def __init__(self, store: RedisStore, server: VirtualServer, runner: asyncio.Runner) -> None:
+        super().__init__(store, server)
+        self.runner = runner
+
+    def run(self, call: Call[Any]) -> Any:
+        async def in_loop() -> Any:
+            return await self.store.twin().call(call)
+
+        return self.runner.run(in_loop())
+
+    def park(self, call: Call[Any], token: str, wake: str) -> tuple[Any, int]:
+        message = self.server.client.lpop(self.store.layout.wake_list(wake)) or ""
+        return self.run(call), int(message.partition(" ")[2] or 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +14,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from django_latch.store.redis import RedisStore
 from django_latch.store.scripts import KEYS
 from tests import servers
-from tests.contract.engines import Engine, ModelEngine, ServerEngine
+from tests.contract.engines import AsyncServerEngine, Engine, ModelEngine, ServerEngine
 from tests.contract.invariants import require
 from tests.contract.state import State
 from tests.contract.virtual import VirtualServer, virtual_scripts
@@ -32,12 +33,17 @@ SETTINGS = settings(
 )
 
 
-@pytest.fixture
-def server() -> Iterator[ServerEngine]:
-    pool = redis.ConnectionPool.from_url(servers.url())
-    client = redis.Redis.from_url(servers.url(), decode_responses=True)
-    with virtual_scripts(), client:
-        yield ServerEngine(RedisStore(pool, "latch"), VirtualServer(client))
+@pytest.fixture(params=["sync", "async"])
+def server(request: pytest.FixtureRequest) -> Iterator[ServerEngine]:
+    url = servers.private_url()
+    store = RedisStore(redis.ConnectionPool.from_url(url), "latch")
+    client = redis.Redis.from_url(url, decode_responses=True)
+    with virtual_scripts(), client, asyncio.Runner() as runner:
+        virtual = VirtualServer(client)
+        if request.param == "sync":
+            yield ServerEngine(store, virtual)
+        else:
+            yield AsyncServerEngine(store, virtual, runner)
 
 
 def test_the_scripts_do_what_the_model_does(server: ServerEngine) -> None:

@@ -57,6 +57,18 @@ class WholeMachine(Machine):
         self.count += 1
         self.run(verbs.slot(name, what, job, live, f"{task}\n{made}\ncall {self.count}"))
 
+    @rule(what=st.sampled_from(["count", "names", "last", "due", "next", "known"]), name=names)
+    def look_up(self, what: str, name: str) -> None:
+        calls = {
+            "count": verbs.count(),
+            "names": verbs.names(0, 1),
+            "last": verbs.names(0, -1, reverse=True),
+            "due": verbs.due(1),
+            "next": verbs.next_run(name),
+            "known": verbs.known(name),
+        }
+        self.run(calls[what])
+
     @rule(
         account=st.sampled_from("xy"),
         member=st.sampled_from("mno"),

@@ -55,10 +55,10 @@ def test_a_page_costs_two_round_trips_however_many_locks_there_are(
 ) -> None:
     with proxy() as network, locks_at(network.url):
         fill(count)
-        inventory.page(0, 5)  # the script is known from now on
+        inventory.page(0, 5)  # the scripts are known from now on
         for read, most in (
-            (lambda: inventory.page(0, 100), 1),
-            (inventory.count, 0),
+            (lambda: inventory.page(0, 100), 2),
+            (inventory.count, 1),
             (lambda: inventory.get("job 00003"), 1),
         ):
             network.passed.clear()
