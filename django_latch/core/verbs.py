@@ -37,7 +37,7 @@ class Ask:
 
     @cached_property
     def args(self) -> tuple[str | int, ...]:
-        """The arguments that every request of this ask shares."""
+        """The arguments that requests of other asks with these options share."""
         return (
             milliseconds(self.ttl),
             self.limit,
@@ -46,7 +46,6 @@ class Ask:
             milliseconds(self.min_hold),
             self.max_waiters,
             milliseconds(self.max_timeout),
-            self.owner,
         )
 
 
@@ -66,7 +65,7 @@ def request(
     ask: Ask, caller: Caller, *, ticket: int = 0, silent: int = 0, until: float | None = None
 ) -> Call[replies.Request]:
     """Acquire, or poll for, a lock."""
-    own = (caller.wake, caller.job, caller.token, ticket, silent)
+    own = (ask.owner, caller.wake, caller.job, caller.token, ticket, silent)
     return Call("request", ask.name, ask.args, own, replies.request, until)
 
 
@@ -109,8 +108,8 @@ def adopt(
     min_hold: float = 0,
 ) -> Call[replies.Renewed | replies.Ended]:
     """Hand a hold over from the token `old`, remembered for so many seconds, to `token`."""
-    args = (milliseconds(ttl), milliseconds(remember), owner)
-    return Call("adopt", name, args, (token, old, milliseconds(min_hold)), replies.renew)
+    args = (milliseconds(ttl), milliseconds(remember))
+    return Call("adopt", name, args, (owner, token, old, milliseconds(min_hold)), replies.renew)
 
 
 def slot(name: str, what: str, job: str, live: float, payload: str = "") -> Call[replies.Slot]:

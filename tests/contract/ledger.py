@@ -72,7 +72,7 @@ class Ledger:
         if isinstance(reply, replies.Closed) and reply.reason == call.args[0]:
             self.ended.setdefault(str(call.own[0]), step.now)
         if call.verb == "adopt" and isinstance(reply, replies.Renewed):
-            self.ended.setdefault(str(call.own[1]), step.now)
+            self.ended.setdefault(str(call.own[2]), step.now)
         for lock in step.after.locks.values():
             for token in lock.records.keys() & self.ended.keys():
                 late = step.now > self.ended[token] + TERMS.grace

@@ -240,7 +240,7 @@ def test_a_wait_is_made_of_slices_and_keeps_its_ticket(clock: list[float]) -> No
     assert run.sent == ["request", *["park request"] * 3]
     parks = [step for step in run.steps if isinstance(step, Park)]
     assert [park.until for park in parks] == [1002, 1004, 1006]
-    assert {park.call.own[3] for park in parks} == {5}  # the ticket
+    assert {park.call.own[4] for park in parks} == {5}  # the ticket
     assert {park.wake for park in parks} == {"ab"}
 
 
@@ -280,7 +280,7 @@ def test_a_token_that_ended_untold_is_exchanged_in_its_place(clock: list[float])
     assert run.sent == ["request", "park request", "request", "park request"]
     last = run.steps[2]
     assert isinstance(last, Call)
-    assert last.own[3] == 5  # the old ticket
+    assert last.own[4] == 5  # the old ticket
 
 
 @pytest.mark.parametrize("reason", ["revoked", "finished"])
