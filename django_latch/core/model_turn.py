@@ -33,6 +33,7 @@ class Turn:
         self.offered = 0  # fence of the last offer that somebody was told of
         self.changed = False
         self.buried = False
+        self.need = 0  # ms for which something that was written matters, holders and waiters aside
         if self.lock.until < self.now:
             self.lock = bucket.locks[name] = Lock(jobs=self.lock.jobs, next=self.lock.next)
 
@@ -225,6 +226,12 @@ class Turn:
 
     # Afterwards
 
+    def keep(self, ms: int) -> None:
+        """Raise the physical deadline, where it must be, by more than it must."""
+        least = ms + self.terms.grace
+        if self.lock.until - self.now < least:
+            self.lock.until = self.now + least + least // 8
+
     def close(self) -> None:
         """Bring index and physical deadline in line with what was changed."""
         if not self.changed:
@@ -235,11 +242,11 @@ class Turn:
             last = max(last, self.now + self.terms.live)
         if last:
             self.bucket.index[self.name] = last
-            lock.until = max(lock.until, last + grace)
+            self.keep(max(last - self.now, self.need))
             return
         self.bucket.index.pop(self.name, None)
         # Only the tombs are left: they alone decide, but nobody hurries to lower a deadline.
-        if not self.now <= lock.until <= self.now + 2 * grace:
+        if not self.now <= lock.until <= self.now + 3 * grace:
             lock.until = max(self.now + 1, *(tomb.forget for tomb in lock.tombs.values()), 0)
         if self.buried:
             lock.until = max(lock.until, self.now + grace)

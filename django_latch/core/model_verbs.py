@@ -26,7 +26,7 @@ class Verbs(Requests, Looks):
         hold.owner = owner or hold.owner
         index = self.bucket.index
         index[self.name] = max(index.get(self.name, 0), hold.exp)
-        self.lock.until = max(self.lock.until, hold.exp + self.terms.grace)
+        self.keep(hold.exp - self.now)
         return self.renewed(hold)
 
     def shorten(self, ms: int, token: str, fence: str | int) -> Renewed | Ended:
@@ -85,7 +85,7 @@ class Verbs(Requests, Looks):
             # A copy of the message that brought the old token may come as late as that.
             forget = max(tomb.forget, self.now + remember)
             self.lock.tombs[old] = replace(tomb, forget=forget)
-            self.lock.until = max(self.lock.until, forget)
+            self.need = max(self.need, forget - self.now - self.terms.grace)
             self.take(hold)
             self.event(2, "adopted", hold.fence, owner, old=tomb.fence, held=tomb.held)
         self.settle(token)

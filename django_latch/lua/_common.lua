@@ -27,5 +27,8 @@ local function event(level, kind, r, ...)
   call('PEXPIRE', EVENTS, WEEK)
 end
 
+-- The life in ms to give to keys that must live at least so long: more, or each grant would have to raise it.
+local function spare(ttl) return ttl + math.floor(ttl / 8) end
+
 -- An answer: one text, its fields on lines of their own. No field holds a line break.
 local function reply(...) return table.concat({ ... }, '\n') end

@@ -16,6 +16,7 @@ if new and not seen[2] and call('EXISTS', Q) == 0 then
   call('HSET', R, '@', token, token, 'held|' .. fence .. '|' .. exp .. '|' .. lease .. '|' .. claim .. '|' ..
     limit .. '|0|' .. MS .. '|0|' .. wake .. '|' .. owner)
   if call('PTTL', R) < ttl then
+    ttl = spare(ttl)
     call('PEXPIRE', R, ttl)
     call('PEXPIRE', P, ttl)
   end

@@ -4,8 +4,9 @@
 local seen = call('HMGET', R, ARGV[8], '@')
 local fence, exp, limit, ticket, since, owner = string.match(seen[2] == ARGV[8] and seen[1] or '',
   '^held|(%d+)|(%d+)|%d+|%d+|(%d+)|(%d+)|(%d+)|0|%x*|(.*)$')
+local graves = fence and call('ZCARD', P)
 local plain = fence and (ARGV[9] == fence or ARGV[9] == '') and NOW <= tonumber(exp)
-  and ARGV[6] == 'released' and ARGV[7] == '0' and ARGV[10] == '' and call('ZCARD', P) < 2 * TOMBS - 1
+  and ARGV[6] == 'released' and ARGV[7] == '0' and ARGV[10] == '' and graves < 2 * TOMBS - 1
 local count = plain and call('ZCARD', Q)
 local held = plain and math.max(NOW - since, 0)
 if count == 0 then
@@ -13,12 +14,13 @@ if count == 0 then
   call('HDEL', R, '@')  -- a first write that passes when memory is full
   call('ZADD', P, NOW + GRACE, ARGV[8])
   call('HSET', R, ARGV[8], 'ended|released|' .. fence .. '|' .. ticket .. '|' .. held)
-  if ttl < GRACE or ttl > 2 * GRACE then
+  if ttl < GRACE or ttl > 3 * GRACE then
     local last = call('ZREVRANGEBYSCORE', P, '+inf', '-inf', 'WITHSCORES', 'LIMIT', '0', '1')[2]
     ttl = math.max(last % RESENT - NOW, GRACE)  -- a tomb that must last may last longer than this one
     call('PEXPIRE', R, ttl)
+    graves = 0
   end
-  call('PEXPIRE', P, ttl)
+  if graves == 0 then call('PEXPIRE', P, ttl) end  -- else it ends with R, as ever
   call('ZREM', INDEX, NAME)
   event(2, 'released', { fence = fence, owner = owner }, 'held', held, 'note', ARGV[12])
   return reply('ended', 'released', held, fence)

@@ -5,9 +5,9 @@
 -- All end together, or a record in R would outlive the set (Q, V, P) in which it is listed.
 -- `...`: those of the sets that may be new, or false.
 local function keep(need, ...)
-  local had, ttl = call('PTTL', R), need + GRACE
-  if had < ttl then
-    for _, key in ipairs({ R, Q, V, P }) do call('PEXPIRE', key, ttl) end
+  local had = call('PTTL', R)
+  if had < need + GRACE then
+    for _, key in ipairs({ R, Q, V, P }) do call('PEXPIRE', key, spare(need + GRACE)) end
   else
     for _, key in ipairs({ ... }) do if key then call('PEXPIRE', key, had) end end
   end

@@ -23,7 +23,7 @@ end
 -- After nobody was seen to hold or wait: the tombs alone decide how long the keys live.
 local function rest()
   local ttl, least = call('PTTL', R), buried and GRACE or 1
-  if ttl < least or ttl > 2 * GRACE then
+  if ttl < least or ttl > 3 * GRACE then
     ttl = least
     for _, band in ipairs({ { '(' .. RESENT, '-inf' }, { '+inf', RESENT } }) do
       local top = call('ZREVRANGEBYSCORE', P, band[1], band[2], 'WITHSCORES', 'LIMIT', 0, 1)
