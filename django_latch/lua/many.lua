@@ -21,12 +21,15 @@ for i = 1, count do
   if fence and seen[2] == token and NOW <= tonumber(exp) then  -- granted to an earlier copy
     known, left = known + 1, math.min(left, exp - NOW)
     fences[i] = fence
-  elseif seen[1] or seen[2] or call('EXISTS', Q) == 1 then
+  elseif seen[1] or seen[2] or call('ZCARD', Q) > 0 then
     return reply('busy', NAME)
   end
 end
 if known > 0 and known < count then return reply('busy', NAME) end
 if known == 0 then
+  -- Of a wrong type these fail here, before anything is written.
+  call('ZCARD', INDEX)
+  if LEVEL > 1 then call('XLEN', EVENTS) end
   for i = 1, count do
     local r = { token = use(i), state = 'held', fence = stamp(), exp = NOW + lease, lease = lease, claim = claim,
       limit = limit, ticket = '0', since = MS, hold = 0, wake = '', owner = ARGV[9] }

@@ -8,7 +8,15 @@ from contextlib import suppress
 import pytest
 import redis
 
-from django_latch import LatchCorrupt, LatchNotHeld, LatchTimeout, Lease, inventory, latch
+from django_latch import (
+    Latch,
+    LatchCorrupt,
+    LatchNotHeld,
+    LatchTimeout,
+    Lease,
+    inventory,
+    latch,
+)
 from tests.integration import audit
 from tests.integration.calls import grant
 
@@ -54,6 +62,16 @@ def test_an_acquire_names_key_and_remedy_and_grants_nothing(
     assert error.reason == "corrupt"
     assert key(kind) in str(error)
     assert "latch_clear" in str(error)
+    assert kind == "R" or audit.records(raw, "job") == {}
+    assert_ends(raw, but=key(kind))
+
+
+@pytest.mark.parametrize("kind", ["R", "Q", *OF_ALL])
+def test_several_at_once_are_none_then(raw: redis.Redis, kind: str) -> None:
+    ruin(raw, kind)
+    with pytest.raises(LatchCorrupt, match="latch_clear"):
+        Latch.many("first", "job", timeout=0).acquire()
+    assert audit.records(raw, "first") == {}
     assert kind == "R" or audit.records(raw, "job") == {}
     assert_ends(raw, but=key(kind))
 
