@@ -121,7 +121,7 @@ class Description:
     def _record(self, agent: str = "") -> Owner:
         """Who acquires: made at each acquisition, for a latch may be older than its process."""
         if isinstance(self.owner, Owner):
-            return replace(self.owner, agent=agent)
+            return replace(self.owner, agent=agent) if agent else self.owner
         return Owner.here(label=self.owner or "", meta=self.meta, agent=agent)
 
 

@@ -29,6 +29,9 @@ task_skipped = Signal()
 #: A Celery task was sent again to run later. Payload: task, key, reason,
 #: holder, task_id, countdown.
 task_deferred = Signal()
+#: A Celery task ran, or was sent, without its lock, for the store gave no usable answer and
+#: `on_outage` says so. Payload: task, key, reason, holder (None), task_id, side.
+task_unguarded = Signal()
 
 
 def send(signal: Signal, **payload: Any) -> None:

@@ -32,7 +32,7 @@ def runs_anyway(job: Job, refusal: LatchError) -> bool:
     """Whether the task runs without its lock, because its options say so for an outage."""
     if not isinstance(refusal, LatchUnavailable) or job.flight.outages["run"] != "run":
         return False
-    logger.warning("%s: runs without its lock %s: %s", job.name, job.key, refusal)
+    told.unguarded(job, refusal, "run")
     drop_queued(job)
     return True
 
@@ -42,9 +42,11 @@ def refused(job: Job, refusal: LatchNotAcquired | LatchUnavailable) -> Any:
     if isinstance(refusal, LatchUnavailable):
         return _outage(job, refusal)
     if isinstance(refusal, JobFinished):
-        logger.info("%s: another copy of this message has done the work", job.name)
-        signals.send(signals.task_skipped, **told.facts(job, refusal, "finished"))
-        raise Ignore("another copy of this message has done the work")
+        facts = told.facts(job, refusal, "finished")
+        done = "another copy of this message has done the work"
+        logger.info("%s: %s", job.name, done, extra={"latch": facts})
+        signals.send(signals.task_skipped, **facts)
+        raise Ignore(done)
     holder = refusal.holder or {}
     if job.from_message and holder.get("task_id") == job.task_id:
         # The holder is a copy of this very message, alive or dead: the work must not be dropped,

@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from celery.result import EagerResult
-from celery.utils.saferepr import saferepr
 
 from django_latch import signals
-from django_latch.celery import queued, rerun
+from django_latch.celery import queued, rerun, told
 from django_latch.celery.times import queue_seconds
 from django_latch.core.owner import Owner
 from django_latch.core.tokens import new_token
@@ -54,8 +53,8 @@ def send(call: Outgoing, carried: Carried) -> Any:
 
 def _take(call: Outgoing, key: str, token: str) -> LatchNotAcquired | LatchUnavailable | None:
     """Take the lock; a refusal or an outage as a value, for it is not the publisher's."""
-    flight, options = call.guarded.flight, call.options
-    seconds = queue_seconds(call.task, options, flight.queue_seconds)
+    flight = call.guarded.flight
+    seconds = queue_seconds(call.task, call.options, flight.queue_seconds)
     waiting = queued.latch(key, seconds, flight.limit, _owner(call))
     try:
         waiting.acquire(token=token).leave()
@@ -65,22 +64,22 @@ def _take(call: Outgoing, key: str, token: str) -> LatchNotAcquired | LatchUnava
 
 
 def _owner(call: Outgoing) -> Owner:
-    args = call.options.get("argsrepr") or saferepr(tuple(call.args or ()))
-    kwargs = call.options.get("kwargsrepr") or saferepr(dict(call.kwargs or {}))
+    given = call.options
     return Owner.here(
         label=f"{call.task.name} (queued)",
         task=call.task.name,
         task_id=call.task_id,
-        root_id=call.options.get("root_id") or "",
-        parent_id=call.options.get("parent_id") or "",
-        args=f"{args} {kwargs}",
+        root_id=given.get("root_id") or "",
+        parent_id=given.get("parent_id") or "",
+        args=told.arguments(given.get("argsrepr"), call.args, given.get("kwargsrepr"), call.kwargs),
+        **queued.NOBODY,
     )
 
 
 def _outage(call: Outgoing, outage: LatchUnavailable) -> Any:
     if call.guarded.flight.outages["enqueue"] == "raise":
         raise outage
-    logger.warning("%s: sent without its lock: %s", call.task.name, outage)
+    told.unguarded(call, outage, "enqueue")
     return call.send()
 
 
@@ -115,16 +114,9 @@ def _rerun(call: Outgoing, carried: Carried, refusal: LatchNotAcquired) -> Any:
 
 def _skipped(call: Outgoing, refusal: LatchNotAcquired, instead: Any, reason: str) -> Any:
     """Say why nothing is sent, and return the result of the job that is there instead."""
-    facts = {
-        "task": call.task.name,
-        "key": refusal.name,
-        "reason": reason,
-        "holder": refusal.holder,
-        "task_id": call.task_id,
-    }
-    logger.info(
-        "%s: not sent, %s", call.task.name, refusal, extra={"latch": {**facts, "instead": instead}}
-    )
+    facts = told.facts(call, refusal, reason)
+    extra = {"latch": {**facts, "instead": instead}}
+    logger.info("%s: not sent, %s", call.name, refusal, extra=extra)
     signals.send(signals.task_skipped, **facts)
     if instead:
         return call.task.AsyncResult(instead)

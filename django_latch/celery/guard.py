@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from celery.exceptions import Ignore, Reject, Retry
 
 from django_latch.celery import abort, conflicts, current, rerun
+from django_latch.celery.header import read
 from django_latch.celery.holding import Holding
-from django_latch.celery.job import Job, carried_by
+from django_latch.celery.job import Job
 from django_latch.namespace import tenant
 
 if TYPE_CHECKING:
@@ -35,14 +36,23 @@ def run(
         LatchBusy, LatchUnavailable: as the options say.
         Retry, Ignore: of Celery, where the message was sent again or needs no run.
     """
-    carried = carried_by(task) if task is not None else None
+    request: Any = None if task is None else task.request
+    carried = None if request is None else read(request.headers, request.id)
     if carried and carried.off:
         return body(*args, **kwargs)
-    key = carried.key if carried and not task.request.is_eager else None
+    key = carried.key if carried and not request.is_eager else None
     if key is None:
         label = guarded.label if task is None else task.name
         key = guarded.keys(task).make(label, args, kwargs, tenant())
-    job = Job(guarded=guarded, task=task, key=key, carried=carried, args=args, kwargs=kwargs)
+    job = Job(
+        guarded=guarded,
+        task=task,
+        request=request,
+        key=key,
+        carried=carried,
+        args=args,
+        kwargs=kwargs,
+    )
     return _under_lock(job, body)
 
 

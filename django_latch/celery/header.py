@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 #: Name of the header. Not ``x-...``: Celery and brokers add and drop those themselves.
@@ -40,8 +40,10 @@ class Carried:
 
     def to_header(self) -> dict[str, Any]:
         """The header's value: plain values that every broker's header table can hold."""
-        facts = asdict(self)
-        return {name: value for name, value in facts.items() if value not in (None, 0, False)}
+        return {name: value for name in _FIELDS if (value := getattr(self, name))}
+
+
+_FIELDS: Final = tuple(field.name for field in fields(Carried))
 
 
 def read(headers: Mapping[str, Any] | None, task_id: str | None) -> Carried | None:

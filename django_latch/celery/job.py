@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from celery.utils.saferepr import saferepr
-
-from django_latch.celery.header import Carried, read
+from django_latch.celery import told
+from django_latch.celery.header import Carried
 from django_latch.core.names import fit_name
 from django_latch.core.owner import Owner
 
@@ -29,6 +29,7 @@ class Job:
     Parameters:
         guarded: the guard and its options.
         task: the task; None for a guarded function that was called as a plain function.
+        request: Celery's request of this run; None for a plain function.
         key: the lock's name.
         carried: our header of the message, if it had one.
         args, kwargs: the call's arguments, for the owner record only.
@@ -36,6 +37,7 @@ class Job:
 
     guarded: Guarded
     task: Any
+    request: Any
     key: str
     carried: Carried | None
     args: tuple[Any, ...]
@@ -51,12 +53,7 @@ class Job:
         """The task's name."""
         return self.guarded.label if self.task is None else str(self.task.name)
 
-    @property
-    def request(self) -> Any:
-        """Celery's request of this run; None for a plain function."""
-        return None if self.task is None else self.task.request
-
-    @property
+    @cached_property
     def from_message(self) -> bool:
         """Whether a worker runs it from a message, so that the message can be sent again."""
         return self.request is not None and not (
@@ -68,7 +65,7 @@ class Job:
         """The task's id; empty for a direct call."""
         return str(self.request.id or "") if self.request is not None else ""
 
-    @property
+    @cached_property
     def identity(self) -> str | None:
         """What is equal in two copies of one message and differs for anything else.
 
@@ -102,7 +99,7 @@ class Job:
             return None
         return copy_lock_of(self.task_id)
 
-    @property
+    @cached_property
     def remember_for(self) -> float:
         """Seconds for which the broker may still deliver another copy; 0: it will not.
 
@@ -125,34 +122,21 @@ class Job:
         Parameters:
             run: tells this run from other runs of the same job.
         """
-        request = self.request
-        if request is None:
-            return Owner.here(label=self.name, task=self.name, args=self._arguments(), run=run)
-        return Owner.here(
-            label=self.name,
-            task=self.name,
-            task_id=self.task_id,
-            worker=request.hostname or "",
-            root_id=request.root_id or "",
-            parent_id=request.parent_id or "",
-            retries=request.retries,
-            args=self._arguments(),
-            run=run,
-        )
-
-    def _arguments(self) -> str:
-        # The sender's own text comes first: it may hide secrets.
-        shown = self.request.get("argsrepr") if self.request is not None else None
-        named = self.request.get("kwargsrepr") if self.request is not None else None
-        return f"{shown or saferepr(self.args)} {named or saferepr(self.kwargs)}"
+        request, facts = self.request, {}
+        argsrepr = kwargsrepr = None
+        if request is not None:
+            argsrepr, kwargsrepr = request.get("argsrepr"), request.get("kwargsrepr")
+            facts = {
+                "task_id": self.task_id,
+                "worker": request.hostname or "",
+                "root_id": request.root_id or "",
+                "parent_id": request.parent_id or "",
+                "retries": request.retries,
+            }
+        args = told.arguments(argsrepr, self.args, kwargsrepr, self.kwargs)
+        return Owner.here(label=self.name, task=self.name, args=args, run=run, **facts)
 
 
 def copy_lock_of(task_id: str) -> str:
     """The name of the lock that keeps copies of a job apart; see `Job.copy_lock`."""
     return fit_name(f"celery-job:{quote(task_id)}")
-
-
-def carried_by(task: Any) -> Carried | None:
-    """The header of the message that a task runs from."""
-    request = task.request
-    return read(request.headers, request.id)

@@ -64,13 +64,14 @@ class Keys:
         if self._template is not None:
             self._template.check(self.signature, what)
 
-    def accepts(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-        """Whether these arguments fit the signature at all."""
+    def fitted(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> inspect.BoundArguments | None:
+        """The arguments by the signature, for `name`; None where they do not fit it at all."""
         try:
-            self.signature.bind(*args, **kwargs)
+            return self.signature.bind(*args, **kwargs)
         except TypeError:
-            return False
-        return True
+            return None
 
     def make(
         self, label: str, args: Sequence[Any], kwargs: Mapping[str, Any], tenant: str | None = None
@@ -86,7 +87,10 @@ class Keys:
             TypeError: the arguments do not fit the signature, or one cannot be part of a name.
             LatchNameError: the key made is no valid name.
         """
-        bound = self.signature.bind(*args, **kwargs)
+        return self.name(label, self.signature.bind(*args, **kwargs), tenant)
+
+    def name(self, label: str, bound: inspect.BoundArguments, tenant: str | None = None) -> str:
+        """The same for arguments that `fitted` has bound."""
         self._restore_models(bound.arguments)
         if callable(self._key):
             key = _checked(self._key(*bound.args, **bound.kwargs))

@@ -121,17 +121,17 @@ class SingleFlight:
         """What a call does that cannot reach the lock store, by side."""
         return choices.outages(self.on_outage)
 
-    @property
+    @cached_property
     def reruns(self) -> bool:
         """Whether calls may be merged into one next run."""
         return "rerun" in self.policies.values()
 
-    @property
+    @cached_property
     def hold_seconds(self) -> float:
         """`min_hold` in seconds."""
         return choices.duration("min_hold", self.min_hold, 0)
 
-    @property
+    @cached_property
     def queue_seconds(self) -> float:
         """`enqueue_ttl` in seconds."""
         return choices.duration("enqueue_ttl", self.enqueue_ttl, SHORTEST)

@@ -38,6 +38,16 @@ class Outgoing:
     carried: Carried | None
 
     @property
+    def name(self) -> str:
+        """The task's name."""
+        return str(self.task.name)
+
+    @property
+    def key(self) -> str | None:
+        """The lock's name."""
+        return self.carried.key if self.carried else None
+
+    @property
     def task_id(self) -> str:
         """The id of the message."""
         return str(self.options["task_id"])
@@ -155,10 +165,11 @@ def header_for(
     ):
         return carried
     keys = guarded.keys(task)
-    if not keys.accepts(args, kwargs):
+    bound = keys.fitted(args, kwargs)
+    if bound is None:
         return None
     space = carried.tenant if carried else tenant()
-    key = keys.make(task.name, args, kwargs, space)
+    key = keys.name(task.name, bound, space)
     made = time.time_ns() // 1000 if guarded.flight.reruns else 0
     return Carried(task_id=task_id, key=key, tenant=space, made=made)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import partial
+from typing import Any, Final
 
 from django_latch.conf import conf
 from django_latch.core import flow, verbs
@@ -18,6 +19,10 @@ from django_latch.store.connections import store
 
 logger = logging.getLogger("django_latch")
 
+#: What an owner record says where no process has the lock: nobody may conclude from one's death
+#: that it is free.
+NOBODY: Final[dict[str, Any]] = {"pid": 0, "started": 0, "boot_id": "", "pid_ns": "", "run": ""}
+
 
 def latch(name: str, seconds: float, limit: int, owner: Owner) -> Latch:
     """A latch for a lock that is to wait in a queue.
@@ -26,9 +31,8 @@ def latch(name: str, seconds: float, limit: int, owner: Owner) -> Latch:
         name: the lock's name in the store.
         seconds: how long it may wait; the setting MAX_TTL holds here too.
         limit: as the option.
-        owner: whose it is. Without a process: nobody may conclude from one's death that it is free.
+        owner: whose it is, with what `NOBODY` says.
     """
-    owner = replace(owner, worker="", pid=0, started=0, boot_id="", pid_ns="", run="")
     ttl = min(seconds, conf.max_ttl)
     return Latch.exact(name, ttl=ttl, timeout=0, limit=limit, owner=owner, heartbeat=False)
 
@@ -38,7 +42,8 @@ def hand_over(lease: Lease, seconds: float, limit: int, owner: Owner) -> str:
 
     Parameters:
         lease: the run's lease.
-        seconds, limit, owner: as for `latch`.
+        seconds, limit: as for `latch`.
+        owner: the run's.
 
     Returns:
         The secret for the message.
@@ -46,7 +51,7 @@ def hand_over(lease: Lease, seconds: float, limit: int, owner: Owner) -> str:
     Raises:
         LatchNotHeld, LatchUnavailable: it could not be handed over; nothing is held any more.
     """
-    waiting = latch(lease.name, seconds, limit, owner)
+    waiting = latch(lease.name, seconds, limit, replace(owner, worker="", **NOBODY))
     token = lease.leave()
     try:
         return waiting.adopt(token).leave()

@@ -1,34 +1,59 @@
-"""What logs and signals tell of a job that does not run now."""
+"""What logs, signals and owner records tell of a job."""
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from celery.utils.saferepr import saferepr
+
+from django_latch import signals
 from django_latch.core.owner import Owner
-from django_latch.exceptions import LatchError
+from django_latch.exceptions import LatchError, LatchUnavailable
 
 if TYPE_CHECKING:
     from django_latch.celery.job import Job
+    from django_latch.celery.outgoing import Outgoing
+
+logger = logging.getLogger("django_latch")
+
+#: Most characters of positional, and of named arguments: as many as Celery shows of them.
+SHOWN: Final = 1024
 
 
-def facts(job: Job, refusal: LatchError, reason: str) -> dict[str, Any]:
-    """The payload of a signal.
+def facts(call: Job | Outgoing, refusal: LatchError, reason: str) -> dict[str, Any]:
+    """The payload of a signal, and the attribute `latch` of a log record.
 
     Parameters:
-        job: the job that does not run now.
+        call: the call that did not get its lock, at its run or on its way.
         refusal: why.
         reason: the same in a word.
     """
     return {
-        "task": job.name,
-        "key": job.key,
+        "task": call.name,
+        "key": call.key,
         "reason": reason,
         "holder": refusal.holder,
-        "task_id": job.task_id or None,
+        "task_id": call.task_id or None,
     }
+
+
+def unguarded(call: Job | Outgoing, outage: LatchUnavailable, side: str) -> None:
+    """Tell of a call that goes on without its lock.
+
+    Parameters:
+        call: the call.
+        outage: why.
+        side: `run` or `enqueue`.
+    """
+    payload = {**facts(call, outage, outage.reason or "unreachable"), "side": side}
+    how = f"{'runs' if side == 'run' else 'sent'} without its lock"
+    extra = {"latch": payload}
+    logger.warning("%s: %s %s: %s", call.name, how, call.key, outage, extra=extra)
+    signals.send(signals.task_unguarded, **payload)
 
 
 def who(holder: Mapping[str, Any]) -> str:
@@ -48,3 +73,15 @@ def age(holder: Mapping[str, Any]) -> str:
     except ValueError:
         return "an unknown time"
     return f"{max((datetime.now(UTC) - since).total_seconds(), 0):.1f} s"
+
+
+def arguments(argsrepr: str | None, args: Any, kwargsrepr: str | None, kwargs: Any) -> str:
+    """The arguments of a call on one line, for people.
+
+    Parameters:
+        argsrepr, kwargsrepr: how the sender shows them, if that is known: it may hide secrets.
+        args, kwargs: the arguments.
+    """
+    shown = argsrepr or saferepr(tuple(args or ()), SHOWN)
+    named = kwargsrepr or saferepr(dict(kwargs or {}), SHOWN)
+    return f"{shown} {named}"

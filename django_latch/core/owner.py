@@ -84,8 +84,8 @@ class Owner:
         """Compact JSON of the fields that are set, each text bounded."""
         facts = {
             key: value[:FIELD] if isinstance(value, str) and key != "args" else value
-            for key, value in ((f.name, getattr(self, f.name)) for f in fields(self))
-            if value
+            for key in _FIELDS
+            if (value := getattr(self, key))
         }
         if len(text := _dumps(facts)) > RECORD:
             facts = {k: v for k, v in facts.items() if k not in ("args", "meta")}
@@ -143,8 +143,8 @@ class Owner:
         return started is not None and started != self.started
 
 
-def _dumps(facts: Mapping[str, Any]) -> str:
-    return json.dumps(facts, separators=(",", ":"), ensure_ascii=True, default=str)
+_FIELDS: Final = tuple(field.name for field in fields(Owner))
+_dumps: Final = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
 
 @cache

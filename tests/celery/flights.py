@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import ctypes
 import os
+from functools import partial
 from typing import Any
 
 from celery import Task, shared_task
 
-from django_latch import current_lease
+from django_latch import current_lease, signals
 from django_latch.celery import single_flight
 from tests.celery.app import app, gate, mark, own_queue, tell_run, work
 
 __all__ = ["app"]
+
+
+def tell_signal(what: str, key: str, **payload: Any) -> None:
+    """Mark that one of the signals about tasks was sent; `Label.next` finds it `of=":signals"`."""
+    del payload["sender"], payload["signal"]
+    mark(f"{key.rpartition(':')[2]}:signals", what, key=key, **payload)
+
+
+for name in ("task_skipped", "task_deferred", "task_unguarded"):
+    getattr(signals, name).connect(partial(tell_signal, name), weak=False)
 
 
 @single_flight(key="queued:{label}", at="enqueue", enqueue_ttl=100)

@@ -68,10 +68,10 @@ def test_a_name_of_a_callable_is_checked_and_made_to_fit():
 
 def test_arguments_that_do_not_fit_are_told_apart_from_a_key_that_cannot_be_made():
     keys = Keys(SingleFlight(key="sync:{account}"), sync, bound=False)
-    assert not keys.accepts((), {})
+    assert keys.fitted((), {}) is None
     with pytest.raises(TypeError, match="account"):
         keys.make("tasks.sync", (), {})
-    assert keys.accepts((object(),), {})
+    assert keys.fitted((object(),), {}) is not None
     with pytest.raises(TypeError, match="'account'"):
         keys.make("tasks.sync", (object(),), {})
 

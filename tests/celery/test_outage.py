@@ -53,8 +53,11 @@ class TestBeforeTheRun:
     def test_run(self, locks: EmbeddedValkey, worker: Worker, label: Label):
         locks.stop()
         sent = send(flights.outage_run, worker, str(label))
-        worker.wait_for("outage_run: runs without its lock")
+        worker.wait_for(f"outage_run: runs without its lock outage:{label}: ")
         assert label.next("start")["lock"] is None
+        told = label.next("task_unguarded", of=":signals")
+        assert (told["task"], told["key"]) == (flights.outage_run.name, f"outage:{label}")
+        assert (told["reason"], told["side"], told["task_id"]) == ("connection", "run", sent.id)
         label.open()
         assert result(sent) == "done"
 
@@ -62,6 +65,10 @@ class TestBeforeTheRun:
         locks.stop()
         sent = send(flights.outage_retry, worker, str(label))
         worker.wait_for("outage_retry: sent again for in")
+        told = label.next("task_deferred", of=":signals")
+        assert (told["key"], told["reason"]) == (f"outage:{label}", "unreachable")
+        assert told["task_id"] == sent.id
+        assert 0.5 <= told["countdown"] <= 1
         locks.start()
         start = label.next("start")
         assert (start["lock"], start["retries"]) == (f"outage:{label}", 0)
@@ -137,9 +144,20 @@ class TestSending:
     def test_run(self, label: Label, caplog: pytest.LogCaptureFixture):
         queue = f"q{uuid4().hex[:8]}"
         caplog.set_level(logging.WARNING, "django_latch")
-        flights.outage_both_run.apply_async((str(label),), queue=queue)
+        sent = flights.outage_both_run.apply_async((str(label),), queue=queue)
         assert messages(queue) == 1
-        assert "outage_both_run: sent without its lock" in caplog.text
+        (record,) = [one for one in caplog.records if hasattr(one, "latch")]
+        assert f"outage_both_run: sent without its lock outage:{label}: " in record.message
+        assert record.latch == {
+            "task": flights.outage_both_run.name,
+            "key": f"outage:{label}",
+            "reason": "connection",
+            "holder": None,
+            "task_id": sent.id,
+            "side": "enqueue",
+        }
+        told = label.next("task_unguarded", of=":signals")
+        assert record.latch.items() <= told.items()
 
     def test_a_task_that_takes_its_lock_later_needs_no_server(self, label: Label):
         queue = f"q{uuid4().hex[:8]}"
