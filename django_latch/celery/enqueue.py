@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from celery.result import EagerResult
 
 from django_latch import signals
-from django_latch.celery import queued, rerun, told
+from django_latch.celery import canvas, queued, rerun, told
 from django_latch.celery.times import queue_seconds
 from django_latch.core.owner import Owner
 from django_latch.core.tokens import new_token
@@ -77,7 +77,7 @@ def _owner(call: Outgoing) -> Owner:
 
 
 def _outage(call: Outgoing, outage: LatchUnavailable) -> Any:
-    if call.guarded.flight.outages["enqueue"] == "raise":
+    if call.guarded.flight.outages["enqueue"] == "raise" and not canvas.is_link(call.options):
         raise outage
     told.unguarded(call, outage, "enqueue")
     return call.send()
@@ -88,7 +88,7 @@ def _conflict(call: Outgoing, carried: Carried, refusal: LatchNotAcquired) -> An
     if holder.get("task_id") == call.task_id:
         return call.send()  # the same job, sent once more
     policy = call.guarded.flight.policies["enqueue"]
-    if policy == "raise":
+    if policy == "raise" and not canvas.is_link(call.options):
         raise refusal
     if policy == "rerun":
         return _rerun(call, carried, refusal)

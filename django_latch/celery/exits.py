@@ -11,7 +11,7 @@ from celery.signals import before_task_publish, task_postrun
 from django_latch.celery import current
 from django_latch.celery.guarded import guarded_of
 from django_latch.celery.header import HEADER, RUN, Carried, read
-from django_latch.celery.outgoing import header_for
+from django_latch.celery.keying import header_for
 from django_latch.celery.times import queue_seconds
 
 

@@ -1,17 +1,16 @@
-"""The header of a message about to be sent, and our part of ``apply_async``."""
+"""Our part of ``apply_async``: a call on its way to the broker."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from celery.utils import uuid
 
-from django_latch.celery import current, enqueue
+from django_latch.celery import canvas, current, enqueue
 from django_latch.celery.header import HEADER, Carried, read
-from django_latch.namespace import tenant
+from django_latch.celery.keying import header_for
 
 if TYPE_CHECKING:
     from django_latch.celery.guarded import Guarded
@@ -89,6 +88,7 @@ def apply_async(
     Raises:
         TypeError: Celery's own check of the arguments fails, or one cannot be part of a key.
         LatchNameError: the key made is no valid name.
+        Exception: the key function raises it.
         LatchBusy, LatchUnavailable: as the options say for the side ``"enqueue"``.
     """
     enabled = options.pop("single_flight", True)
@@ -103,7 +103,12 @@ def apply_async(
     else:
         _check_arguments(task, args, kwargs)
         locks = guarded.flight.at != "run" and not _passes(task_id, options)
-        carried = header_for(guarded, task, task_id, options.get("headers"), args, kwargs)
+        try:
+            carried = header_for(guarded, task, task_id, options.get("headers"), args, kwargs)
+        except Exception:
+            if not (canvas.is_member(options) or canvas.is_link(options)):
+                raise
+            carried = None  # its run will fail by the same, where a canvas expects failures
     call = Outgoing(
         guarded=guarded,
         task=task,
@@ -119,59 +124,14 @@ def apply_async(
 def _passes(task_id: str, options: Mapping[str, Any]) -> bool:
     """Whether a message takes no lock when it is sent.
 
-    Retries, and messages sent again, belong to a job that had its turn here. A signature that was
-    frozen (it has a ``reply_to``), as all members of chains, groups and chords are, has an id that
-    somebody may wait for already: to decline it would leave them waiting for ever.
+    Retries, and messages sent again, belong to a job that had its turn here.
     """
     return bool(
         options.get("retries")
         or read(options.get("headers"), task_id)
-        or any(name in options for name in ("reply_to", "chain"))
-        or options.get("chord")
-        or options.get("group_id")
+        or canvas.is_member(options)
         or any(run.job.task_id == task_id for run in current.runs())
     )
-
-
-def header_for(
-    guarded: Guarded,
-    task: Any,
-    task_id: str,
-    headers: Mapping[str, Any] | None,
-    args: Any,
-    kwargs: Any,
-) -> Carried | None:
-    """The header of a message: the one it has from an earlier hook, or a new one.
-
-    Parameters:
-        guarded, task: the task that is called, and its guard.
-        task_id: the message's id.
-        headers: its headers so far.
-        args, kwargs: its arguments.
-
-    Returns:
-        None if the arguments do not fit the task: then the run will say so.
-
-    Raises:
-        TypeError, LatchNameError: as `Keys.make` does.
-    """
-    args, kwargs = args or (), kwargs or {}
-    carried = read(headers, task_id)
-    if carried and any(run.job.task_id == task_id and run.holding.held for run in current.runs()):
-        # A retry by a run that had its turn.
-        carried = replace(carried, waits=0, token=None, carries=False)
-    if carried and (
-        carried.off or (carried.key and not _retries_with_others(task, task_id, args, kwargs))
-    ):
-        return carried
-    keys = guarded.keys(task)
-    bound = keys.fitted(args, kwargs)
-    if bound is None:
-        return None
-    space = carried.tenant if carried else tenant()
-    key = keys.name(task.name, bound, space)
-    made = time.time_ns() // 1000 if guarded.flight.reruns else 0
-    return Carried(task_id=task_id, key=key, tenant=space, made=made)
 
 
 def _check_arguments(task: Any, args: Any, kwargs: Any) -> None:
@@ -179,23 +139,3 @@ def _check_arguments(task: Any, args: Any, kwargs: Any) -> None:
     check = getattr(task, "__header__", None)  # tasks that are classes have none
     if task.typing and check is not None:
         check(*(args or ()), **(kwargs or {}))
-
-
-def _retries_with_others(
-    task: Any, task_id: str, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> bool:
-    """Whether the message is a retry, sent by the run itself, with other arguments.
-
-    `retry()` passes on the very objects that it does not replace. An equal object in their place
-    costs no more than making the same key again.
-    """
-    request = task.request
-    if request.id != task_id:
-        return False
-    before, named = request.args or (), request.kwargs or {}
-    return not (
-        len(args) == len(before)
-        and all(new is old for new, old in zip(args, before, strict=True))
-        and kwargs.keys() == named.keys()
-        and all(kwargs[name] is named[name] for name in named)
-    )

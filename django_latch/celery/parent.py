@@ -32,7 +32,7 @@ from django_latch.celery.guarded import guarded_of
 from django_latch.celery.header import HEADER, RUN, read
 from django_latch.celery.job import copy_lock_of
 from django_latch.celery.kept import Kept, beat
-from django_latch.celery.outgoing import header_for
+from django_latch.celery.keying import header_for
 from django_latch.core import verbs
 from django_latch.core.calls import StoreError
 from django_latch.core.owner import process_started

@@ -221,6 +221,12 @@ def strict(label: str) -> str:
     return "done"
 
 
+@single_flight(key="member:{label}", at="both", on_conflict="raise")
+@shared_task
+def stern(label: str) -> str:
+    return "done"
+
+
 @shared_task
 def echo(value: Any) -> Any:
     return value
@@ -232,8 +238,8 @@ def fails(label: str) -> None:
 
 
 @shared_task(bind=True)
-def becomes(self: Task, label: str) -> None:
-    raise self.replace(member.si(label).set(queue=own_queue(self)))
+def becomes(self: Task, label: str, what: str = member.name) -> None:
+    raise self.replace(app.signature(what, (label,), immutable=True).set(queue=own_queue(self)))
 
 
 @single_flight(key="outage:{label}", on_outage="raise")

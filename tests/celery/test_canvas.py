@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from celery import chain, chord, group
+from celery import Task, chain, chord, group
 from celery.exceptions import ChordError
 
 from django_latch import Latch, LatchBusy
 from tests.celery import flights, harness
-from tests.celery.flights import echo, member, strict
+from tests.celery.flights import echo, member, stern, strict
 from tests.celery.harness import Label, Worker, result
 
 #: place of the duplicate -> the canvas, and its result where the duplicate is skipped.
@@ -29,6 +29,22 @@ SKIPPED: dict[str, tuple[Callable[[str], Any], Any]] = {
         ["no", 1],
     ),
 }
+
+#: place of the duplicate -> the canvas, which fails where the duplicate raises.
+RAISING: dict[str, Callable[[str], Any]] = {
+    "first of a chain": lambda name: chain(strict.si(name), echo.s()),
+    "middle of a chain": lambda name: chain(echo.si(1), strict.si(name), echo.s()),
+    "last of a chain": lambda name: chain(echo.si(1), strict.si(name)),
+    "group": lambda name: group(strict.si(name), echo.si(1)),
+    "header of a chord": lambda name: chord([strict.si(name), echo.si(1)], echo.s()),
+    "body of a chord": lambda name: chord([echo.si(1)], strict.si(name)),
+    "map": lambda name: strict.map([name]),
+    "chunks": lambda name: strict.chunks([(name,)], 1),
+    "nested": lambda name: chain(group(chain(strict.si(name), echo.s()), echo.si(1)), echo.s()),
+}
+#: Of these, where Celery makes a chord, and where something follows the duplicate.
+HEADERS = ("header of a chord", "nested")
+FOLLOWED = ("first of a chain", "middle of a chain", *HEADERS)
 
 
 @pytest.fixture(scope="module")
@@ -75,40 +91,74 @@ def test_a_skipped_duplicate_in_eager_mode(taken: str, place: str):
     assert outcome(make(taken).apply_async()) == expected
 
 
-@pytest.mark.parametrize(
-    ("make", "expected"),
-    [
-        (lambda name: chain(strict.si(name), echo.s()), LatchBusy),
-        (lambda name: chain(echo.si(1), strict.si(name), echo.s()), LatchBusy),
-        (lambda name: group(strict.si(name), echo.si(1)), LatchBusy),
-        (lambda name: chord([strict.si(name), echo.si(1)], echo.s()), (ChordError, LatchBusy)),
-        (lambda name: chord([echo.si(1)], strict.si(name)), LatchBusy),
-        (lambda name: strict.map([name]), LatchBusy),
-    ],
-    ids=["chain", "middle of a chain", "group", "header", "body", "map"],
-)
 @pytest.mark.usefixtures("worker")
-def test_a_duplicate_that_raises(taken: str, make, expected):
-    assert issubclass(outcome(make(taken).apply_async()), expected)
+@pytest.mark.parametrize("place", RAISING)
+def test_a_duplicate_that_raises(taken: str, place: str):
+    expected = (ChordError, LatchBusy) if place in HEADERS else LatchBusy
+    assert issubclass(outcome(RAISING[place](taken).apply_async()), expected)
 
 
-def test_link(worker: Worker, taken: str):
-    link = member.si(taken)
-    assert result(echo.apply_async((5,), link=link)) == 5
-    worker.wait_for("member: not sent, ")
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("place", RAISING)
+def test_a_duplicate_that_raises_in_eager_mode(taken: str, place: str):
+    """Where something follows, Celery asks for the result at once, so the call itself raises."""
+    if place in FOLLOWED:
+        with pytest.raises(LatchBusy):
+            RAISING[place](taken).apply_async()
+    else:
+        assert outcome(RAISING[place](taken).apply_async()) is LatchBusy
 
 
-def test_link_error(worker: Worker, taken: str):
-    link = member.si(taken)
-    sent = flights.fails.apply_async((taken,), link_error=link)
+@pytest.mark.parametrize("link", [member, strict, stern])
+def test_link(worker: Worker, taken: str, link: Task):
+    """It is not sent, and never changes the result of the first task."""
+    worker.forget()
+    assert result(echo.apply_async((5,), link=link.si(taken))) == 5
+    worker.wait_for(f"{link.name}: not sent, ")
+
+
+@pytest.mark.parametrize(
+    ("link", "says"),
+    [(member, "member: skipped, "), (strict, "raised unexpected: LatchBusy")],
+)
+def test_link_error(worker: Worker, taken: str, link: Task, says: str):
+    """Celery sends error callbacks as a group, so it is sent, and meets the lock at its run."""
+    worker.forget()
+    sent = flights.fails.apply_async((taken,), link_error=link.si(taken))
     with pytest.raises(ValueError, match=taken):
         result(sent)
-    worker.wait_for("member: skipped, ")  # Celery sends error callbacks as a group
+    worker.wait_for(says)
 
 
 @pytest.mark.usefixtures("worker")
 def test_replace(taken: str):
     assert result(flights.becomes.apply_async((taken,))) == "no"
+    with pytest.raises(LatchBusy):
+        result(flights.becomes.apply_async((taken, strict.name)))
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: chain(echo.si({"of no": "name"}), member.s()),
+        lambda: chain(echo.si({"of no": "name"}), member.s(), echo.s()),
+        lambda: chord([echo.si(1)], member.s()),
+    ],
+    ids=["last of a chain", "middle of a chain", "body of a chord"],
+)
+def test_arguments_that_make_no_key_fail_the_member(make: Callable[[], Any]):
+    """And not the task whose result they are: the member would never be sent, nor end."""
+    last = first = make().apply_async()
+    assert outcome(last) is TypeError
+    while first.parent is not None:
+        first = first.parent
+    assert result(first)
+
+
+@pytest.mark.usefixtures("worker")
+def test_arguments_that_make_no_key_of_a_link():
+    assert result(echo.apply_async(({},), link=member.s())) == {}
 
 
 @pytest.mark.usefixtures("worker")

@@ -93,6 +93,18 @@ class TestBeforeTheRun:
             label.open()
             assert result(sent) == "done"
 
+    def test_a_link_is_sent_all_the_same(self, locks: EmbeddedValkey, worker: Worker, label: Label):
+        """To refuse it would make the task fail whose link it is."""
+        link = flights.outage_both.si(str(label)).set(queue=worker.queue)
+        locks.stop()
+        assert result(send(flights.echo, worker, 5, link=link)) == 5
+        worker.wait_for("outage_both: sent without its lock")
+        worker.wait_for("outage_both: sent again for in")
+        locks.start()
+        assert label.next("start")["lock"] == f"outage:{label}"
+        label.open()
+        label.next("end")
+
 
 class TestDuringTheRun:
     def test_the_result_of_the_task_stands(
