@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from celery import current_app
@@ -98,7 +99,10 @@ def handle_of(name: str) -> Handle:
     import_tasks(current_app)
     task = current_app.tasks.get(name)
     if task is None:
-        raise LatchValueError(f"the Celery app {current_app.main!r} has no task {name!r}")
+        known = sorted(current_app.tasks)
+        near = [one for one in known if one.endswith(f".{name}")] or get_close_matches(name, known)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise LatchValueError(f"the Celery app {current_app.main!r} has no task {name!r}{hint}")
     guarded = guarded_of(task)
     if guarded is None:
         raise LatchValueError(f"the task {name!r} has no single flight")

@@ -114,6 +114,8 @@ class TestTheCommand:
         ("args", "says"),
         [
             (("--task", "no.such.task"), "has no task 'no.such.task'"),
+            (("--task", "hold"), "did you mean 'tests.celery.app.hold'?"),
+            (("--task", "tests.celery.app.hodl"), "did you mean 'tests.celery.app.hold'?"),
             (("--task", app.unguarded.name), "has no single flight"),
             (("--task", app.hold.name), "missing a required argument: 'label'"),
             (("--task", app.hold.name, "--args", "5"), "must be an array"),
