@@ -11,8 +11,9 @@ from celery.exceptions import ChordError
 
 from django_latch import Latch, LatchBusy
 from tests.celery import flights, harness
-from tests.celery.flights import echo, member, stern, strict
-from tests.celery.harness import Label, Worker, result
+from tests.celery.app import patient
+from tests.celery.flights import echo, member, newest, stern, strict, waiting
+from tests.celery.harness import Label, Worker, result, until
 
 #: place of the duplicate -> the canvas, and its result where the duplicate is skipped.
 SKIPPED: dict[str, tuple[Callable[[str], Any], Any]] = {
@@ -70,6 +71,11 @@ def outcome(sent) -> Any:
         return type(error)
 
 
+def waiters(name: str) -> int:
+    seen = Latch(name).inspect()
+    return seen.waiters if seen else 0
+
+
 @pytest.fixture
 def taken(label: Label) -> Iterator[str]:
     """The name of a test whose duplicate meets a lock that is held."""
@@ -107,6 +113,39 @@ def test_a_duplicate_that_raises_in_eager_mode(taken: str, place: str):
             RAISING[place](taken).apply_async()
     else:
         assert outcome(RAISING[place](taken).apply_async()) is LatchBusy
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize(
+    ("task", "key", "met"),
+    [
+        (patient, "patient", lambda label: label.next("task_deferred", of=":signals")),
+        (waiting, "waiting", lambda label: until(lambda: waiters(f"waiting:{label}") == 2)),
+    ],
+)
+def test_a_duplicate_that_comes_later(label: Label, task: Task, key: str, met):
+    label.open(3)
+    with Latch(f"{key}:{label}"):
+        part = task.si(str(label))
+        links = chain(echo.si(1), part, echo.s()).apply_async()
+        whole = chord([part.clone(), echo.si(1)], echo.s()).apply_async()
+        for _ in range(2):
+            met(label)
+    assert outcome(links) == "done"
+    assert outcome(whole) == ["done", 1]
+
+
+@pytest.mark.usefixtures("worker")
+def test_duplicates_that_become_one_next_run(label: Label):
+    label.open()
+    with Latch(f"newest:{label}"):
+        sent = group(newest.si(str(label), value) for value in range(5)).apply_async()
+        until(lambda: sum(one.ready() for one in sent) == 4)
+    results = outcome(sent)
+    assert results.count("merged") == 4
+    (ran,) = set(results) - {"merged"}
+    assert label.next("run")["value"] == ran
+    label.nothing_left()
 
 
 @pytest.mark.parametrize("link", [member, strict, stern])

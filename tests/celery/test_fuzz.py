@@ -12,6 +12,7 @@ from uuid import UUID
 
 import pytest
 from celery import Celery
+from celery.result import AsyncResult
 from django.contrib.auth.models import Group, User
 
 from tests.celery import harness, trusting
@@ -74,8 +75,43 @@ def test_sender_and_worker_agree(worker: Worker, serializer: str):
             app = foreign if number % 2 else trusting.app
             name, more = trusting.keyed.name, {"queue": worker.queue, "serializer": serializer}
             sent.append(app.send_task(name, args, kwargs, **more))
+    compare(keys, sent)
+
+
+def compare(keys: list[str], sent: list[AsyncResult]) -> None:
+    """The keys that calls had at their sender, with what they had in the worker."""
     assert len(set(keys)) == CALLS
     for key, one in zip(keys, sent, strict=True):
         found = trusting.app.AsyncResult(one.id)
         until(found.ready)
         assert found.get() == key
+
+
+def order(r: random.Random) -> trusting.Order:
+    lines = [
+        trusting.Line(
+            sku=r.choice("ab"), price=Decimal(r.randrange(10**6)) / 1000, tags={1, 2, 300}
+        )
+        for _ in range(r.randrange(3))
+    ]
+    at = dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=r.randrange(10**12))
+    note = r.choice([None, "", "é\u2028" * 100])
+    return trusting.Order(number=UUID(int=r.getrandbits(128)), at=at, lines=lines, note=note)
+
+
+@pytest.mark.parametrize("serializer", ["json", "pickle"])
+def test_they_agree_about_models(worker: Worker, serializer: str):
+    pytest.importorskip("celery", "5.5")
+    r, mode = random.Random(serializer), "json" if serializer == "json" else "python"
+    task, more = trusting.ordered, {"queue": worker.queue, "serializer": serializer}
+    keys, sent = [], []
+    with Celery(set_as_current=False, broker=trusting.app.conf.broker_url) as foreign:
+        for number in range(CALLS):
+            args = [order(r) for _ in range(r.choice([1, 1, 2]))]
+            keys.append(task.single_flight.key(*args))
+            if number % 2:
+                plain = [one.model_dump(mode=mode) for one in args]
+                sent.append(foreign.send_task(task.name, plain, **more))
+            else:
+                sent.append(task.apply_async(args, **more))
+    compare(keys, sent)
