@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django_latch.celery import queued
 from django_latch.celery.explain import Explanation, explain
 from django_latch.locks import Latch
 from django_latch.namespace import tenant
@@ -64,11 +65,16 @@ class Handle:
         return explain(self._task.name, self.options, report(self.key(*args, **kwargs)))
 
     def is_running(self, *args: Any, **kwargs: Any) -> bool:
-        """Whether somebody holds the lock of this call now.
+        """Whether a run of this call, or somebody else's code, holds its lock now.
+
+        A job that only waits in its queue does not count; nor does a run with ``at="enqueue"``,
+        which holds no lock.
 
         Raises:
             TypeError, LatchNameError: as `key` does.
             LatchUnavailable: the lock store cannot be reached.
         """
         seen = self.lock(*args, **kwargs).inspect()
-        return seen is not None and any(holder.state == "held" for holder in seen.holders)
+        return seen is not None and any(
+            holder.state == "held" and not queued.waits(holder.owner) for holder in seen.holders
+        )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from celery.utils import uuid
@@ -14,6 +16,8 @@ from django_latch.celery.keying import header_for
 
 if TYPE_CHECKING:
     from django_latch.celery.guarded import Guarded
+
+logger = logging.getLogger("django_latch")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +107,8 @@ def apply_async(
     else:
         _check_arguments(task, args, kwargs)
         locks = guarded.flight.at != "run" and not _passes(task_id, options)
+        if guarded.flight.at == "enqueue" and canvas.is_member(options):
+            _warn_of_member(task.name)
         try:
             carried = header_for(guarded, task, task_id, options.get("headers"), args, kwargs)
         except Exception:
@@ -131,6 +137,14 @@ def _passes(task_id: str, options: Mapping[str, Any]) -> bool:
         or read(options.get("headers"), task_id)
         or canvas.is_member(options)
         or any(run.job.task_id == task_id for run in current.runs())
+    )
+
+
+@cache
+def _warn_of_member(name: str) -> None:
+    """Say once for each task that its lock does less than its options promise."""
+    logger.warning(
+        "%s: at='enqueue' locks no member of a chain, group or chord; at='both' locks its run", name
     )
 
 

@@ -24,6 +24,11 @@ logger = logging.getLogger("django_latch")
 NOBODY: Final[dict[str, Any]] = {"pid": 0, "started": 0, "boot_id": "", "pid_ns": "", "run": ""}
 
 
+def waits(owner: Owner) -> bool:
+    """Whether a holder is no run but a job in its queue, by its record."""
+    return bool(owner.task_id) and not owner.run
+
+
 def latch(name: str, seconds: float, limit: int, owner: Owner) -> Latch:
     """A latch for a lock that is to wait in a queue.
 

@@ -32,6 +32,12 @@ def queued(self: Task, label: str, value: int = 0) -> str:
     return work(self, label)
 
 
+@single_flight(key="queued_pair:{label}", at="enqueue", limit=2)
+@shared_task
+def queued_pair(label: str) -> None:
+    """Never runs."""
+
+
 @single_flight(key="queued_late:{label}", at="enqueue", ttl=2)
 @shared_task(bind=True, acks_late=True)
 def queued_late(self: Task, label: str) -> str:

@@ -14,6 +14,7 @@ from django.db import transaction
 from kombu.exceptions import OperationalError
 
 from django_latch import Latch, LatchBusy, signals
+from django_latch.celery import outgoing
 from django_latch.celery.header import HEADER, read
 from django_latch.celery.times import queue_seconds
 from tests import servers
@@ -159,7 +160,10 @@ class TestSending:
         assert messages(nowhere) == 2
 
     @pytest.mark.parametrize("canvas", [group, chain, chord])
-    def test_members_of_a_canvas_are_sent(self, nowhere: str, label: Label, canvas):
+    def test_members_of_a_canvas_are_sent(
+        self, nowhere: str, label: Label, canvas, caplog: pytest.LogCaptureFixture
+    ):
+        outgoing._warn_of_member.cache_clear()
         one = flights.queued.si(str(label)).set(queue=nowhere)
         flights.queued.apply_async((str(label),), queue=nowhere)
         if canvas is chord:
@@ -167,6 +171,13 @@ class TestSending:
         else:
             canvas(one, one.clone()).apply_async()
         assert messages(nowhere) == (2 if canvas is chain else 3)
+        assert caplog.text.count("at='enqueue' locks no member of a chain") == 1
+
+    def test_limit(self, nowhere: str, label: Label):
+        sent = [flights.queued_pair.apply_async((str(label),), queue=nowhere) for _ in range(4)]
+        assert messages(nowhere) == 2
+        assert sent[0].id != sent[1].id
+        assert {sent[2].id, sent[3].id} <= {sent[0].id, sent[1].id}
 
 
 class TestQueued:
@@ -205,8 +216,12 @@ class TestBoth:
     """at="both": from the call to the end of the run."""
 
     def test_one_record_until_the_end(self, worker: Worker, label: Label):
-        first = flights.both.apply_async((str(label),), queue=worker.queue)
+        flight = flights.both.single_flight
+        first = flights.both.apply_async((str(label),), queue=worker.queue, countdown=1)
+        assert holder(flights.both, label).owner.task_id == first.id
+        assert not flight.is_running(str(label))
         assert label.next("start")["lock"] == f"both:{label}"
+        assert flight.is_running(str(label))
         seen = holder(flights.both, label)
         assert (seen.owner.task_id, seen.owner.worker) == (first.id, worker.name)
         assert seen.expires_in < 6
