@@ -48,6 +48,11 @@ test-chaos: ## processes that contend, pause and are killed, for minutes
 	$(venv) test
 	$(python) -m pytest tests/chaos tests/waiting -m chaos $(ARGS)
 
+.PHONY: scale
+scale: ## 100,000 locks, 10,000 leases of one process, 5,000 waiting tasks; takes minutes
+	$(venv) test
+	$(python) -m pytest -m scale tests/scale $(ARGS)
+
 .PHONY: test-exits
 test-exits: ## end Celery jobs in every way, on real workers, and measure how soon the lock is free
 	$(venv) test exits

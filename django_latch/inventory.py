@@ -102,6 +102,20 @@ def page(
     return _read(at, _answered("", at.call, verbs.names(offset, last, reverse=reverse)))
 
 
+def counted_page(
+    offset: int, limit: int, *, reverse: bool = False, using: str | None = None
+) -> tuple[int, list[LockInfo]]:
+    """`count` and `page` together, in two round trips."""
+    at = store(using)
+    asked = [verbs.count(), verbs.names(offset, offset + limit - 1, reverse=reverse)]
+    outcomes = _answered("", at.pipeline, asked)
+    for outcome in outcomes:
+        if isinstance(outcome, StoreError):
+            raise unavailable("", outcome) from outcome
+    total, names = outcomes
+    return total, _read(at, names)
+
+
 def scan(maximum: int = 10_000, *, using: str | None = None) -> tuple[list[LockInfo], bool]:
     """All locks, at most `maximum`; and whether there were more."""
     at = store(using)
@@ -204,6 +218,3 @@ def _answered(name: str, send: Callable[P, T], *args: P.args, **kwargs: P.kwargs
         return send(*args, **kwargs)
     except StoreError as error:
         raise unavailable(name, error) from error
-
-
-from django_latch.stale import Cleared, clear_stale  # noqa: E402, F401

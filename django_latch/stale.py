@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from typing import Final
 
 from django_latch import inventory
 from django_latch.core import verbs
 from django_latch.core.calls import StoreError
 from django_latch.core.errors import unavailable
 from django_latch.core.owner import Owner
+from django_latch.core.replies import Listing
 from django_latch.exceptions import LatchCorrupt, LatchNotHeld
+from django_latch.inventory import LockInfo
 from django_latch.store.base import Store
 from django_latch.store.connections import store
+
+#: Locks in one round trip.
+BATCH: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +50,15 @@ def clear_stale(*, dry_run: bool = False, actor: str, using: str | None = None) 
     """
     at = store(using)
     try:
-        return [*_repaired(at, dry_run), *_settled(at, dry_run), *_dead(dry_run, actor, using)]
+        done = _repaired(at, dry_run)
+        listed = _listed(at, dry_run)
+        names = sorted(listed | at.recorded())
+        for begin in range(0, len(names), BATCH):
+            found = _read(at, names[begin : begin + BATCH], dry_run)
+            done += _settled(at, found, listed, dry_run)
+            locks = [info for name in found if (info := inventory.lock_info(name, found[name]))]
+            done += _dead(locks, dry_run, actor, using)
+        return done
     except StoreError as error:
         raise unavailable("", error) from error
 
@@ -54,41 +69,60 @@ def _repaired(at: Store, dry_run: bool) -> list[Cleared]:
     return [Cleared(name=name, what="repaired", detail=problem) for name, problem in problems]
 
 
-def _settled(at: Store, dry_run: bool) -> list[Cleared]:
-    """Locks whose lease has passed, and locks the index does not list."""
-    try:
-        listed = set(at.call(verbs.names(0, -1)))
-    except LatchCorrupt:
-        if not dry_run:  # a dry run has repaired nothing above
-            raise
-        listed = set()
-    done = []
-    for name in sorted(listed | at.recorded()):
+def _listed(at: Store, dry_run: bool) -> set[str]:
+    """The names in the index, a part at a time: no command keeps the server for long."""
+    names: set[str] = set()
+    cursor = -1
+    while cursor:
         try:
-            listing = at.call(verbs.read(name))
-            empty = not listing.holders and not listing.waiters
-            if empty != (name in listed):
-                continue  # free and unlisted, or held and listed: in order
-            if not dry_run:
-                at.call(verbs.trim(name))
+            cursor, part = at.call(verbs.scan(max(cursor, 0), BATCH))
         except LatchCorrupt:
-            if not dry_run:
+            if not dry_run:  # a dry run has repaired nothing above
                 raise
-            continue  # named above
-        what = "expired" if empty else "repaired"
-        done.append(Cleared(name=name, what=what, detail="" if empty else "was not in the index"))
+            break
+        names.update(part)
+    return names
+
+
+def _read(at: Store, names: Sequence[str], dry_run: bool) -> dict[str, Listing]:
+    """What is known of these locks; a dry run leaves out what it has named as unreadable."""
+    outcomes = at.pipeline([verbs.read(name) for name in names])
+    return {
+        name: outcome
+        for name, outcome in zip(names, outcomes, strict=True)
+        if not _skipped(outcome, dry_run)
+    }
+
+
+def _skipped(outcome: object, dry_run: bool) -> bool:
+    """Whether a dry run passes over this outcome. Any other error is raised."""
+    if dry_run and isinstance(outcome, LatchCorrupt):
+        return True
+    if isinstance(outcome, Exception):
+        raise outcome
+    return False
+
+
+def _settled(
+    at: Store, found: Mapping[str, Listing], listed: Set[str], dry_run: bool
+) -> list[Cleared]:
+    """Locks whose lease has passed, and locks the index does not list."""
+    done = []
+    for name, listing in found.items():
+        empty = not listing.holders and not listing.waiters
+        if empty == (name in listed):  # neither free and unlisted, nor held and listed
+            what = "expired" if empty else "repaired"
+            detail = "" if empty else "was not in the index"
+            done.append(Cleared(name=name, what=what, detail=detail))
+    if not dry_run and done:
+        for outcome in at.pipeline([verbs.trim(cleared.name) for cleared in done]):
+            _skipped(outcome, dry_run)
     return done
 
 
-def _dead(dry_run: bool, actor: str, using: str | None) -> list[Cleared]:
+def _dead(locks: Iterable[LockInfo], dry_run: bool, actor: str, using: str | None) -> list[Cleared]:
     """Locks held by a process that is gone."""
     done = []
-    try:
-        locks, _ = inventory.scan(using=using)
-    except LatchCorrupt:
-        if not dry_run:
-            raise
-        return []
     for lock in locks:
         for holder in lock.holders:
             if holder.state != "held" or not holder.owner.provably_dead():

@@ -10,6 +10,7 @@ import redis
 from pytest_django import Settings
 
 from django_latch import LatchNotHeld, LatchTimeout, LatchUnavailable, inventory, latch
+from django_latch.stale import clear_stale
 from example_project.valkey import EmbeddedValkey
 from tests.docs.pages import DOCS, code_blocks
 
@@ -50,10 +51,10 @@ def test_it_is_enough(raw: redis.Redis) -> None:
     with pytest.raises(LatchNotHeld):
         lease.release()
     with pytest.raises(LatchUnavailable):
-        inventory.clear_stale(actor="test")
+        clear_stale(actor="test")
     raw.execute_command("ACL", "SETUSER", USER, *CLEARING)
     raw.rpush("latch:1:{00}:R:c", "not a hash")
-    assert [cleared.what for cleared in inventory.clear_stale(actor="test")] == ["repaired"]
+    assert [cleared.what for cleared in clear_stale(actor="test")] == ["repaired"]
 
 
 def test_it_opens_nothing_else(password: str, valkey: EmbeddedValkey) -> None:

@@ -23,6 +23,9 @@ KINDS = {
     "events": "stream",
     "due": "zset",
     "waits": "hash",
+    "S": "hash",
+    "N": "stream",
+    "snapshots": "zset",
 }
 
 GRACE = 60_000
@@ -89,7 +92,7 @@ def assert_sound(raw: redis.Redis) -> None:
             continue
         assert kept == KINDS[kind], found
         ttl = raw.pttl(found)
-        assert ttl == -2 or ttl > 0, f"{found} has no end: PTTL {ttl}"
+        assert ttl != -1, f"{found} has no end"
         assert ttl < 3 * WEEK, f"{found} lives for {ttl} ms"
     for name in locks(raw):
         _assert_lock_sound(raw, name)
@@ -141,5 +144,6 @@ def kinds(raw: redis.Redis, name: str) -> list[str]:
 
 def blocked(raw: redis.Redis) -> int:
     """How many connections wait for a message about a lock. A Celery worker waits by BRPOP."""
+    own = str(raw.connection_pool.connection_kwargs.get("db", 0))
     clients = [client for client in raw.client_list() if client["cmd"] == "blpop"]
-    return sum("b" in client["flags"] for client in clients)
+    return sum("b" in client["flags"] and client["db"] == own for client in clients)

@@ -17,6 +17,7 @@ from django_latch import (
     inventory,
     latch,
 )
+from django_latch.stale import clear_stale
 from tests.integration import audit
 from tests.integration.calls import grant
 
@@ -96,13 +97,13 @@ def test_a_waiter_names_key_and_remedy(raw: redis.Redis, kind: str) -> None:
 @pytest.mark.parametrize("kind", [*OF_THE_LOCK, *OF_ALL])
 def test_clear_stale_repairs_it(raw: redis.Redis, kind: str) -> None:
     ruin(raw, kind)
-    planned = inventory.clear_stale(dry_run=True, actor="a test")
+    planned = clear_stale(dry_run=True, actor="a test")
     assert raw.type(key(kind)) in ("string", "list")
-    done = inventory.clear_stale(actor="a test")
+    done = clear_stale(actor="a test")
     assert planned == done
     (repair,) = [each for each in done if each.what == "repaired"]
     assert key(kind) in repair.detail
-    assert inventory.clear_stale(actor="a test") == []
+    assert clear_stale(actor="a test") == []
     with latch("job", timeout=0):
         assert latch("job", timeout=0).try_acquire() is None
     audit.assert_nothing_held(raw)
@@ -112,7 +113,7 @@ def test_a_key_without_an_end_gets_one(raw: redis.Redis) -> None:
     with latch("job", timeout=0):
         for found in raw.keys("*"):
             raw.persist(found)
-        done = inventory.clear_stale(actor="a test")
+        done = clear_stale(actor="a test")
         assert {each.what for each in done} == {"repaired"}
         audit.assert_sound(raw)
 
@@ -139,7 +140,7 @@ def test_it_is_met_once_and_not_at_every_acquire(
         acquire("other").release()
     assert [r.message for r in caplog.records if key("R") in r.message] != []
     assert len([r for r in caplog.records if key("R") in r.message]) == 1
-    assert any(each.what == "repaired" for each in inventory.clear_stale(actor="a test"))
+    assert any(each.what == "repaired" for each in clear_stale(actor="a test"))
     acquire().release()
 
 
@@ -158,7 +159,7 @@ def test_a_poisoned_record_hurts_only_its_own_lock(raw: redis.Redis, poison: str
         acquire("third").release()
         names = {lock.name for lock in inventory.page(0, 10)}
         assert "other" in names
-        inventory.clear_stale(actor="a test")
+        clear_stale(actor="a test")
         let_go(lease)
         acquire().release()
 
@@ -181,7 +182,7 @@ def test_a_broken_index_costs_nobody_their_lease(raw: redis.Redis) -> None:
         time.sleep(0.5)
         assert audit.records(raw, "job")[lease.token].exp > exp
         lease.ensure_held()
-        inventory.clear_stale(actor="a test")
+        clear_stale(actor="a test")
         lease.renew()
         assert raw.zscore(audit.key("index"), "job")
     audit.assert_free(raw, "job")
@@ -203,7 +204,7 @@ def test_a_release_that_cannot_be_noted_frees_the_lock_all_the_same(
     with pytest.raises(LatchCorrupt):
         lease.release()
     assert_ends(raw, but=key(kind))
-    inventory.clear_stale(actor="a test")
+    clear_stale(actor="a test")
     let_go(lease)
     acquire().release()
 

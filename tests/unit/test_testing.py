@@ -17,6 +17,7 @@ from django_latch import LatchBusy, LatchNotHeld, LatchValueError, inventory, la
 from django_latch.conf import conf
 from django_latch.core import verbs
 from django_latch.report import report
+from django_latch.stale import clear_stale
 from django_latch.store.connections import store
 from django_latch.testing import MemoryStore, assert_free, assert_held, memory_locks
 
@@ -132,7 +133,7 @@ def test_the_inventory_reads_memory(memory: MemoryStore) -> None:
     )
     assert_free("job 0")
     memory.advance(60)
-    cleared = inventory.clear_stale(actor="me")
+    cleared = clear_stale(actor="me")
     assert [(c.name, c.what) for c in cleared] == [(f"job {n}", "expired") for n in range(1, 5)]
     assert inventory.count() == 0
 
