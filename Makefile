@@ -43,10 +43,19 @@ test-machine: ## compare the scripts with the model in 500 random courses of eve
 	$(venv) test
 	LATCH_EXAMPLES=500 $(python) -m pytest $(PARALLEL) tests/contract/test_machine.py $(ARGS)
 
+.PHONY: test-contract
+test-contract: ## run the core of the tests on Valkey 9, Redis 6.2 and 7.0, with redis-py 5.3, 6.4 and 8
+	@sh scripts/contract pairwise $(ARGS)
+
 .PHONY: test-chaos
-test-chaos: ## processes that contend, pause and are killed, for minutes
+test-chaos: ## processes that contend, pause and are killed, for a minute
 	$(venv) test
-	$(python) -m pytest tests/chaos tests/waiting -m chaos $(ARGS)
+	$(python) -m pytest -n 3 tests/chaos tests/waiting -m chaos $(ARGS)
+
+.PHONY: chaos-long
+chaos-long: ## the same for five minutes
+	$(venv) test
+	LATCH_CHAOS=long $(python) -m pytest tests/chaos tests/waiting -m chaos $(ARGS)
 
 .PHONY: scale
 scale: ## 100,000 locks, 10,000 leases of one process, 5,000 waiting tasks; takes minutes
@@ -65,8 +74,12 @@ test-exits-py311-django52: ## the same with Celery 5.4, on the prefork pool and 
 		.venv-py311-django52/bin/python -m pytest -m exits -n 2 -k prefork-redis tests/exits $(ARGS)
 
 .PHONY: matrix-full
-matrix-full: ## all pools, both brokers and Celery 5.4 to 5.7; takes an hour
+matrix-full: matrix-contract ## all pools, brokers, Celery 5.4 to 5.7, servers and clients; takes two hours
 	@sh scripts/matrix $(ARGS)
+
+.PHONY: matrix-contract
+matrix-contract: ## test-contract in all 72 combinations, not nine; takes an hour
+	@sh scripts/contract full $(ARGS)
 
 .PHONY: exits-table
 exits-table: ## write docs/explanation/exits.md from what was measured (FILES=build/exits*.json)

@@ -115,6 +115,11 @@ class Heartbeat:
     def __len__(self) -> int:
         return len(self._leases)
 
+    @property
+    def owing(self) -> int:
+        """How many calls are owed that had no answer."""
+        return len(self._debts)
+
     def _expect(self, due: float) -> None:
         if not self._running:
             try:

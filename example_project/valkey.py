@@ -28,12 +28,13 @@ class EmbeddedValkey:
     """A server on 127.0.0.1 that keeps nothing and ends with the process that started it.
 
     Use it as a context manager, or call `start` and `stop`. `folder` gets its log; `port` 0 takes
-    a free one.
+    a free one; `binary` is another server to run, such as an older Redis.
     """
 
-    def __init__(self, folder: Path, port: int = 0) -> None:
+    def __init__(self, folder: Path, port: int = 0, binary: Path | None = None) -> None:
         self.folder = folder
         self.port = port
+        self.binary = binary or Path(get_binary_path())
         self.version = ""
         self._process: Process | None = None
 
@@ -78,7 +79,7 @@ class EmbeddedValkey:
 
     def _start_on(self, port: int) -> None:
         command = [
-            str(get_binary_path()),
+            str(self.binary),
             *("--port", str(port), "--bind", "127.0.0.1"),
             *("--dir", str(self.folder)),
             *("--save", "", "--appendonly", "no"),  # locks of a stopped server mean nothing

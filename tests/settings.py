@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from tests import servers
 
 servers.start_for_run()
@@ -45,10 +43,8 @@ TEMPLATES = [
 ]
 STATIC_URL = "static/"
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
-# A type checker reads the settings too, without a server.
-REDIS_URL = os.environ.get(servers.URL, "redis://127.0.0.1:6379")
 CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
-    "locks": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": f"{REDIS_URL}/0"},
+    "locks": servers.alias(servers.url()),
 }
 DJANGO_LATCH = {"CACHE_ALIAS": "locks", "EVENTS": "all"}

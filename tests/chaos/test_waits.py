@@ -97,7 +97,7 @@ def test_a_queue_whose_data_is_lost_again_and_again(raw: redis.Redis) -> None:
         thread.start()
     until(lambda: raw.zcard(QUEUE) == 10)
     for _ in range(4):
-        raw.flushall()
+        raw.flushdb()
         grant(A, ttl=30)
         until(lambda: raw.zcard(QUEUE) == 10)
     raw.delete(audit.key("R", "job"))

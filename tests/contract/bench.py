@@ -134,6 +134,6 @@ def memory_or_server(name: str) -> Iterator[Bench]:
         return
     url = servers.private_url()
     client = redis.Redis.from_url(url, decode_responses=True)
-    pool = redis.ConnectionPool.from_url(url)
+    pool = redis.ConnectionPool.from_url(url, **servers.connections())
     with virtual_scripts(), client:
         yield ServerBench(RedisStore(pool, "latch"), VirtualServer(client))

@@ -36,7 +36,8 @@ SETTINGS = settings(
 @pytest.fixture(params=["sync", "async"])
 def server(request: pytest.FixtureRequest) -> Iterator[ServerEngine]:
     url = servers.private_url()
-    store = RedisStore(redis.ConnectionPool.from_url(url), "latch")
+    pool = redis.ConnectionPool.from_url(url, **servers.connections())
+    store = RedisStore(pool, "latch")
     client = redis.Redis.from_url(url, decode_responses=True)
     with virtual_scripts(), client, asyncio.Runner() as runner:
         virtual = VirtualServer(client)

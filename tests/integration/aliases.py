@@ -8,13 +8,13 @@ from typing import Any
 
 from django.test import override_settings
 
-BACKEND = "django_redis.cache.RedisCache"
+from tests import servers
 
 
 @contextmanager
 def locks_at(url: str, **more: Any) -> Iterator[None]:
     """The locks live at `url`; OPTIONS and the like by keyword."""
-    with override_settings(CACHES={"locks": {"BACKEND": BACKEND, "LOCATION": url, **more}}):
+    with override_settings(CACHES={"locks": servers.alias(url, **more)}):
         yield
 
 

@@ -41,7 +41,7 @@ class Program:
             env={
                 **os.environ,
                 "DJANGO_SETTINGS_MODULE": "tests.settings",
-                "PYTHONPATH": str(ROOT),
+                "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
                 **env,
             },
         )

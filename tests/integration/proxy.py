@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Literal
+from urllib.parse import urlsplit
 
 from django_latch.store.scripts import script
 from tests import servers
@@ -27,9 +28,10 @@ class Proxy:
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
-        self.url = f"redis://127.0.0.1:{self.port}/0"
-        host, port = servers.url().removeprefix("redis://").split("/")[0].split(":")
-        self._server = (host, int(port))
+        server = urlsplit(servers.url())
+        self.url = f"redis://127.0.0.1:{self.port}{server.path}"
+        self._server = (server.hostname, server.port)
+        self._select = f"SELECT {server.path.strip('/')}\r\n".encode()
         self._armed: list[tuple[bytes, Fault]] = []
         self._held: list[bytes] = []
         self._links: list[_Link] = []
@@ -63,6 +65,8 @@ class Proxy:
     def send(self, data: bytes) -> bytes:
         """Send bytes to the server on a connection of their own; its reply."""
         with socket.create_connection(self._server, timeout=5) as copy:
+            copy.sendall(self._select)
+            assert copy.recv(5) == b"+OK\r\n"
             copy.sendall(data)
             return copy.recv(65536)
 

@@ -59,8 +59,8 @@ def taken() -> Iterator[Lease]:
         lease.release()
 
 
-def flushall(raw: redis.Redis) -> None:
-    raw.flushall()
+def flush(raw: redis.Redis) -> None:
+    raw.flushdb()
 
 
 def delete_records(raw: redis.Redis) -> None:
@@ -71,7 +71,7 @@ def delete_list_of_holders(raw: redis.Redis) -> None:
     raw.hdel(audit.key("R", "job"), "@")
 
 
-@pytest.mark.parametrize("lose", [flushall, delete_records, delete_list_of_holders])
+@pytest.mark.parametrize("lose", [flush, delete_records, delete_list_of_holders])
 @pytest.mark.usefixtures("broken_keys")
 def test_a_holder_is_told_within_one_heartbeat(
     raw: redis.Redis, losses: Losses, lose: object
@@ -110,7 +110,7 @@ def test_deleting_any_other_key_loses_nothing(raw: redis.Redis, kind: str) -> No
 
 def test_a_new_owner_is_unharmed_by_one_who_lost(raw: redis.Redis, losses: Losses) -> None:
     with taken() as lease:
-        raw.flushall()
+        raw.flushdb()
         with lock() as other:
             assert losses.told_within(BEAT + 2) == "missing"
             for refused in (lease.renew, lease.release):
@@ -124,7 +124,7 @@ def test_a_new_owner_is_unharmed_by_one_who_lost(raw: redis.Redis, losses: Losse
 
 def test_fences_rise_whatever_is_lost(raw: redis.Redis) -> None:
     fences = []
-    for lose in [lambda: None, raw.flushall, raw.script_flush, raw.flushall] * 5:
+    for lose in [lambda: None, raw.flushdb, raw.script_flush, raw.flushdb] * 5:
         with lock(heartbeat=False) as lease:
             fences.append(lease.fence)
         lose()

@@ -64,7 +64,7 @@ def test_a_call_that_is_refused(heard: Heard) -> None:
 
 def test_a_lease_that_is_lost(raw: redis.Redis, heard: Heard) -> None:
     lease = latch("job", timeout=0, ttl=0.6).acquire()
-    raw.flushall()
+    raw.flushdb()
     until(lambda: lease.lost)
     with pytest.raises(LatchNotHeld):
         lease.release()
@@ -112,7 +112,7 @@ def test_no_token_is_told_or_logged(
             latch("job", timeout=0).acquire()
     lost = latch("job", timeout=0, ttl=0.6).acquire()
     tokens.append(lost.token)
-    raw.flushall()
+    raw.flushdb()
     until(lambda: lost.lost)
     with locks_at("redis://127.0.0.1:1/0"), pytest.raises(LatchUnavailable) as outage:
         latch("job", timeout=0).acquire(token="t" * 40)

@@ -14,6 +14,7 @@ import redis
 from django.test import override_settings
 
 from django_latch import Latch, LatchError, LatchQueueFull, LatchTimeout, Lease, latch
+from django_latch.heartbeat import heartbeat
 from tests import servers
 from tests.integration import audit
 from tests.integration.aliases import latch_settings, locks_at
@@ -193,7 +194,7 @@ def test_a_queue_that_was_lost_is_formed_again(raw: redis.Redis, crowd: Crowd) -
     crowd.come(1)
     crowd.come(2)
     before = raw.zrange(QUEUE, 0, -1, withscores=True)
-    raw.flushall()
+    raw.flushdb()
     grant(A, ttl=30)  # somebody is quicker than all who waited
     until(lambda: raw.zcard(QUEUE) == 2)
     assert raw.zrange(QUEUE, 0, -1, withscores=True) == before  # with their old tickets
@@ -323,4 +324,8 @@ def test_a_waiter_hears_that_the_server_is_gone() -> None:
         server.stop()
         waiter.join(10)
         assert time.monotonic() - begun < 2 + 2
-    assert [(type(e).__name__, e.reason) for e in errors] == [("LatchUnavailable", "connection")]
+        assert [(type(e).__name__, e.reason) for e in errors] == [
+            ("LatchUnavailable", "connection")
+        ]
+        server.start()
+        until(lambda: not heartbeat.owing)  # that it waits no more was said as soon as possible

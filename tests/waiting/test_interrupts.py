@@ -283,7 +283,7 @@ def test_a_destructor_may_owe_a_call_at_any_line_of_the_heartbeat() -> None:
         thread.join(PATIENCE)
         assert not thread.is_alive(), "it waits for a lock that it has itself"
         assert len(slate.calls) == 1 + bomb.went_off
-        assert not beating._debts
+        assert not beating.owing
     assert number > 30
 
 

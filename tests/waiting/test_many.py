@@ -56,6 +56,7 @@ def test_all_of_them_and_by_name(raw: redis.Redis) -> None:
     audit.assert_nothing_held(raw)
 
 
+@pytest.mark.usefixtures("valkey")
 def test_free_locks_take_one_round_trip(raw: redis.Redis) -> None:
     both().acquire().release()  # the scripts are known to the server
     raw.config_resetstat()

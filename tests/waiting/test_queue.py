@@ -86,6 +86,7 @@ def test_a_hand_over_takes_no_poll(crowd: Crowd, raw: redis.Redis) -> None:
 
 
 @brisk
+@pytest.mark.usefixtures("valkey")
 def test_a_waiter_asks_once_a_slice(crowd: Crowd, raw: redis.Redis) -> None:
     with lock(heartbeat=False):
         future = crowd.queue_up(lock(timeout=0.9).try_acquire)
@@ -256,6 +257,7 @@ def test_a_lease_that_ends_by_max_hold_goes_to_the_waiter(crowd: Crowd, raw: red
     assert "expired" in audit.kinds(raw, "job")
 
 
+@pytest.mark.usefixtures("valkey")
 def test_a_hurried_caller_leaves_no_hurried_connection_behind(raw: redis.Redis) -> None:
     """A connection made within a caller's few milliseconds must not time others out as soon."""
     with latch_settings():  # a store of its own, so with new connections

@@ -1,0 +1,26 @@
+"""The rows of servers and clients; see tests/contract/rows.py."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import astuple
+
+from tests.contract.rows import FACTORS, FULL, PAIRWISE, Row
+
+Pair = tuple[tuple[str, object], tuple[str, object]]
+
+
+def pairs(row: Row) -> set[Pair]:
+    return set(itertools.combinations(zip(FACTORS, astuple(row), strict=True), 2))
+
+
+def test_every_two_values_meet_in_a_row() -> None:
+    wanted = set().union(*map(pairs, FULL))
+    assert len(wanted) == 9 + 6 * 6 + 3 * 4
+    assert set().union(*map(pairs, PAIRWISE)) == wanted
+
+
+def test_no_row_could_be_left_out() -> None:
+    for row in PAIRWISE:
+        others = set().union(*(pairs(other) for other in PAIRWISE if other != row))
+        assert pairs(row) - others, row
