@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from pathlib import Path
 
 from tests.integration.programs import PREAMBLE, Program, program
+
+#: Whether there are minutes to spend: `make chaos-long`.
+LONG = os.environ.get("LATCH_CHAOS") == "long"
+
+
+def spell(seconds: float) -> float:
+    """How long to go on, where it would be so many seconds if there were minutes to spend."""
+    return seconds if LONG else seconds / 2
+
 
 #: Each enters where only one may be, and writes its fence down there.
 WORKER = """

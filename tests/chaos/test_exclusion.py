@@ -13,7 +13,7 @@ import pytest
 import redis
 
 from django_latch import latch
-from tests.chaos.crowd import Crowd
+from tests.chaos.crowd import Crowd, spell
 from tests.integration import audit
 from tests.integration.programs import Program
 from tests.integration.proxy import Fault, proxy
@@ -21,8 +21,8 @@ from tests.integration.until import until
 
 
 @pytest.mark.parametrize("timeout", [0, 5], ids=["trying", "waiting"])
-def test_eight_processes_for_ten_seconds(raw: redis.Redis, tmp_path: Path, timeout: int) -> None:
-    with Crowd(tmp_path, 8, timeout=timeout) as crowd:
+def test_eight_processes_at_once(raw: redis.Redis, tmp_path: Path, timeout: int) -> None:
+    with Crowd(tmp_path, 8, timeout=timeout, seconds=spell(10)) as crowd:
         crowd.start()
         runs, refused = crowd.results()
         fences = crowd.fences()
@@ -41,7 +41,7 @@ def test_processes_that_are_killed_at_any_moment(raw: redis.Redis, tmp_path: Pat
         crowd.start()
         begun, dice = time.monotonic(), random.Random(1)
         living: list[Program] = list(crowd.workers)
-        while time.monotonic() < begun + 9:
+        while time.monotonic() < begun + spell(9):
             time.sleep(0.3)
             living.pop(dice.randrange(len(living))).kill()
             fresh = crowd.more()
@@ -75,7 +75,7 @@ def test_a_network_that_loses_and_repeats(raw: redis.Redis, tmp_path: Path) -> N
                     network.deliver()
 
         env = {"LATCH_TEST_REDIS_URL": network.url.removesuffix("/0")}
-        with Crowd(tmp_path, 0, ttl=3, on_loss="pass") as crowd:
+        with Crowd(tmp_path, 0, ttl=3, on_loss="pass", seconds=spell(10)) as crowd:
             crowd.workers += [crowd.more(**env) for _ in range(6)]
             crowd.start()
             troublemaker = threading.Thread(target=disturb)

@@ -169,7 +169,7 @@ def main() -> int:
         parser.error(f"no row has {options.only!r} in it")
     begun, outcomes, fine = time.monotonic(), [], True
     for row in rows:
-        print(f"\n=== {row}", flush=True)
+        print(f"\n=== {row}", flush=True)  # noqa: T201
         started = time.monotonic()
         try:
             code = run(row, arguments)
@@ -181,7 +181,8 @@ def main() -> int:
             outcome = f"{'passed' if ok else 'FAILED'} in {time.monotonic() - started:.0f} s"
         fine = fine and ok
         outcomes.append(f"{row}: {outcome}")
-    print(f"\n{len(rows)} rows in {time.monotonic() - begun:.0f} s", *outcomes, sep="\n  ")
+    took = f"{time.monotonic() - begun:.0f} s"
+    print(f"\n{len(rows)} rows in {took}", *outcomes, sep="\n  ")  # noqa: T201
     return 0 if fine else 1
 
 

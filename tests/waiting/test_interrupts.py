@@ -27,6 +27,7 @@ from django_latch.core.tokens import new_token
 from django_latch.heartbeat import Heartbeat
 from django_latch.store.connections import store
 from django_latch.store.pool import Connections
+from tests.chaos.crowd import LONG
 from tests.integration import audit
 from tests.integration.aliases import latch_settings
 from tests.integration.programs import program
@@ -229,7 +230,7 @@ def free() -> None:
 
 
 @pytest.mark.parametrize("use", [free, contended])
-@pytest.mark.parametrize("stride", [40, pytest.param(1, marks=pytest.mark.chaos)])
+@pytest.mark.parametrize("stride", [40, pytest.param(1 if LONG else 5, marks=pytest.mark.chaos)])
 def test_interrupted_at_any_line_it_costs_a_lease_at_most(
     raw: redis.Redis, use: Callable[[], None], stride: int
 ) -> None:
