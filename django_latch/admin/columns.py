@@ -63,7 +63,8 @@ def left(holder: HolderInfo) -> str:
 
 
 def _moment(moment: datetime) -> str:
-    return _when(moment, date_format(localtime(moment), "DATETIME_FORMAT"))
+    local = localtime(moment)
+    return _when(moment, f"{date_format(local)}, {local:%H:%M:%S}")  # seconds matter here
 
 
 def task_link(task_id: str) -> str:

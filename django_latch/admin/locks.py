@@ -6,20 +6,24 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.contrib import admin, messages
-from django.http import HttpRequest, HttpResponse
+from django.contrib.admin.utils import unquote
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.text import smart_split, unescape_string_literal
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_latch.admin import filters
-from django_latch.admin.changelist import LockChangeList, LockPaginator, source_of
+from django_latch.admin.changelist import MARK, LockChangeList, LockPaginator, source_of
 from django_latch.admin.columns import LockColumns, lines
 from django_latch.admin.reading import Reading
 from django_latch.admin.release import ReleaseMixin
+from django_latch.inventory import LockInfo
 from django_latch.live import MAXIMUM, LiveQuerySet
 from django_latch.models import ActiveLock
 
 if TYPE_CHECKING:
+    from django.db.models.options import Options
+
     Base = admin.ModelAdmin[ActiveLock]
 else:
     Base = admin.ModelAdmin
@@ -35,12 +39,12 @@ class LockAdmin(LockColumns, ReleaseMixin, Base):
     list_display = (
         "name",
         "task",
-        "worker",
-        "process",
         "held_for",
         "expires_in",
-        "fence",
         "waiters",
+        "worker",
+        "process",
+        "fence",
     )
     list_filter = (
         filters.TaskFilter,
@@ -106,13 +110,29 @@ class LockAdmin(LockColumns, ReleaseMixin, Base):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> ActiveLock | None:
-        """The lock of this name; while the store has a problem, an empty row and a message."""
-        rows: LiveQuerySet = self.get_queryset(request).filter(pk=object_id)
-        found: ActiveLock | None = rows.first()
+        """The lock of this name; while the store has a problem, an empty row and a message.
+
+        The history of a free lock is shown too: that is where a release left its reason.
+        """
+        object_id = object_id.removesuffix(MARK)
+        rows: LiveQuerySet = self.get_queryset(request)
+        found: ActiveLock | None = rows.filter(pk=object_id).first()
         if rows.source.problem:
             self.message_user(request, rows.source.problem, messages.ERROR)
             return ActiveLock(name=object_id)
+        match = request.resolver_match
+        if found is None and match and match.url_name == self._url_name("history"):
+            free = LockInfo(name=object_id, holders=(), waiters=0)
+            return ActiveLock.from_info(free) if rows.admits(free) else None
         return found
+
+    def _get_obj_does_not_exist_redirect(
+        self, request: HttpRequest, opts: Options[ActiveLock], object_id: str
+    ) -> HttpResponse:
+        """Back to the list: that a lock is free is no error."""
+        text = _("No job lock “%(name)s” is held or waited for now.")
+        self.message_user(request, text % {"name": unquote(object_id)}, messages.WARNING)
+        return HttpResponseRedirect(self._url(request, "changelist"))
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -141,22 +141,32 @@ class LiveQuerySet:
 
     @cached_property
     def _read(self) -> tuple[list[ActiveLock], bool]:
-        locks, cut = self._page() if self._is_page else self._found()
+        locks, cut = self._page() if self.is_page else self._found()
         return [self.model.from_info(lock) for lock in locks], cut
 
     @property
-    def _is_page(self) -> bool:
+    def is_page(self) -> bool:
         """Whether the index knows the rows and their order; its ties are in order of names."""
         first, *rest = (name.removeprefix("-") for name in self.order)
         ordered = first == "expires_in" and set(rest) <= {"pk", "name"}
         return ordered and not self.tests and self.names is None
+
+    @property
+    def reverse(self) -> bool:
+        """Whether the greatest in order come first."""
+        return self.order[0][0] == "-"
+
+    def admits(self, lock: LockInfo) -> bool:
+        """Whether this lock would be among the rows, if it existed."""
+        named = self.names is None or lock.name in self.names
+        return named and all(test(lock) for test in self.tests)
 
     def _page(self) -> tuple[list[LockInfo], bool]:
         limit = MAXIMUM if self.stop is None else self.stop - self.start
         if limit <= 0:
             return [], False
         more = self.stop is None  # then one more row tells whether there are more
-        locks = self.source.page(self.start, limit + more, reverse=self.order[0][0] == "-")
+        locks = self.source.page(self.start, limit + more, reverse=self.reverse)
         return locks[:limit], len(locks) > limit
 
     def _found(self) -> tuple[list[LockInfo], bool]:
@@ -171,7 +181,7 @@ class LiveQuerySet:
 
     def count(self) -> int:
         """How many rows there are (of the first `MAXIMUM`, if they must be read to know)."""
-        if self._is_page and "_read" not in self.__dict__:
+        if self.is_page and "_read" not in self.__dict__:
             total = self.source.count()
             stop = total if self.stop is None else min(self.stop, total)
             return max(stop - self.start, 0)

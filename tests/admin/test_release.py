@@ -178,7 +178,9 @@ def test_a_project_may_narrow_what_a_user_sees_and_frees(
     )
     theirs, mine = hold("theirs", label="secret customer"), hold("mine:1")
     assert names_of(client.get(LIST)) == ["mine:1"]
-    assert client.get(LIST + "theirs/change/").status_code == 302
+    for page in ("theirs/change/", "theirs/history/", "their-free-one/history/"):
+        assert client.get(LIST + page).status_code == 302
+    assert client.get(LIST + "mine:free/history/").status_code == 200
     assert b"nothing to release" in client.get(RELEASE, {"name": "theirs"}).content
     data = [f"{lease.fence}:{lease.fingerprint}:{lease.name}" for lease in (theirs, mine)]
     response = client.post(RELEASE, {"lease": data, "reason": "x"}, follow=True)

@@ -110,8 +110,6 @@ def test_a_strict_content_security_policy_finds_nothing_inline(client: Client, p
         assert tag != "style"
         if tag == "script":
             assert attrs.get("src") or attrs.get("type") == "application/json"
-    if "history" in page:
-        return  # Django's own page, without media
     sheets = [attrs["href"] for tag, attrs in tags if tag == "link"]
     assert settings.STATIC_URL + "django_latch/admin.css" in sheets
 
