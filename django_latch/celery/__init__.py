@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 try:
-    from django_latch.celery import dropped, exits, parent, revive  # noqa: F401 - they connect signal handlers
+    from django_latch.celery import dropped, parent, publishing, revive  # noqa: F401 - they connect signal handlers
     from django_latch.celery.options import SingleFlight, single_flight
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "celery":

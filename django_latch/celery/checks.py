@@ -9,10 +9,8 @@ from celery import _state
 from django.core.checks import CheckMessage, Warning
 from django.core.exceptions import ImproperlyConfigured
 
-from django_latch.celery.choices import duration
 from django_latch.celery.guarded import guarded_of
 from django_latch.conf import conf
-from django_latch.core.timing import SHORTEST
 
 if TYPE_CHECKING:
     from django_latch.celery.options import SingleFlight
@@ -66,7 +64,7 @@ def import_tasks(app: Any) -> None:
 
 
 def _warnings(task: Any, flight: SingleFlight) -> Iterator[CheckMessage]:
-    ttl = conf.ttl if flight.ttl is None else duration("ttl", flight.ttl, SHORTEST)
+    ttl = flight.lease_seconds
     yield from _redelivery(task, flight, ttl)
     limit = task.time_limit or task.app.conf.task_time_limit
     if limit and ttl > limit:

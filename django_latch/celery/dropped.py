@@ -1,27 +1,19 @@
-"""Messages that a worker will not run: the lock that came with one is freed.
-
-In the worker's main process, so the store is never waited for longer than a moment.
-"""
+"""Messages that a worker will not run: the lock that came with one is freed."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from celery.signals import task_rejected, task_revoked, task_unknown
 
+from django_latch.celery import impatient
 from django_latch.celery.header import Carried, read
 from django_latch.core import verbs
 from django_latch.core.calls import StoreError
-from django_latch.core.timing import now
 from django_latch.exceptions import LatchError
-from django_latch.store.connections import store
 
 logger = logging.getLogger("django_latch")
-
-#: Seconds to wait for the lock store, at most.
-PATIENCE: Final = 0.5
 
 
 @task_revoked.connect(dispatch_uid="django_latch.celery.dropped", weak=False)
@@ -49,9 +41,8 @@ def unreadable(message: Any, **_: Any) -> None:
 def _free(carried: Carried | None) -> None:
     if carried is None or carried.key is None or carried.token is None:
         return
-    call = verbs.end(carried.key, carried.token, "released", resent=True)
     try:
-        store().call(replace(call, until=now() + PATIENCE))
+        impatient.ask(verbs.end(carried.key, carried.token, "released", resent=True))
     except (StoreError, LatchError) as error:
         logger.warning("the lock %s waits on for a message that is gone: %s", carried.key, error)
     else:

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from celery import current_app
-
-from django_latch.celery.checks import import_tasks
-from django_latch.celery.guarded import guarded_of
-from django_latch.exceptions import LatchValueError
 from django_latch.report import Report
 
 if TYPE_CHECKING:
-    from django_latch.celery.handle import Handle
     from django_latch.celery.options import SingleFlight
 
 
@@ -83,27 +76,3 @@ def explain(name: str, flight: SingleFlight, report: Report) -> Explanation:
     if "run" not in flight.policies:
         running = "goes on: this task holds its lock only while it is queued"
     return Explanation(task=name, sending=sending, running=running, report=report)
-
-
-def handle_of(name: str) -> Handle:
-    """The ``single_flight`` of a task of the current app.
-
-    Parameters:
-        name: the task's full name.
-
-    Raises:
-        LatchValueError: there is no such task, or it has no single flight.
-    """
-    from django_latch.celery.handle import Handle
-
-    import_tasks(current_app)
-    task = current_app.tasks.get(name)
-    if task is None:
-        known = sorted(current_app.tasks)
-        near = [one for one in known if one.endswith(f".{name}")] or get_close_matches(name, known)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise LatchValueError(f"the Celery app {current_app.main!r} has no task {name!r}{hint}")
-    guarded = guarded_of(task)
-    if guarded is None:
-        raise LatchValueError(f"the task {name!r} has no single flight")
-    return Handle(guarded, task)

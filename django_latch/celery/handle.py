@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from celery import current_app
+
 from django_latch.celery import queued
+from django_latch.celery.checks import import_tasks
 from django_latch.celery.explain import Explanation, explain
+from django_latch.celery.guarded import guarded_of
+from django_latch.exceptions import LatchValueError
 from django_latch.locks import Latch
 from django_latch.namespace import tenant
 from django_latch.report import report
@@ -78,3 +84,25 @@ class Handle:
         return seen is not None and any(
             holder.state == "held" and not queued.waits(holder.owner) for holder in seen.holders
         )
+
+
+def handle_of(name: str) -> Handle:
+    """The ``single_flight`` of a task of the current app.
+
+    Parameters:
+        name: the task's full name.
+
+    Raises:
+        LatchValueError: there is no such task, or it has no single flight.
+    """
+    import_tasks(current_app)
+    task = current_app.tasks.get(name)
+    if task is None:
+        known = sorted(current_app.tasks)
+        near = [one for one in known if one.endswith(f".{name}")] or get_close_matches(name, known)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise LatchValueError(f"the Celery app {current_app.main!r} has no task {name!r}{hint}")
+    guarded = guarded_of(task)
+    if guarded is None:
+        raise LatchValueError(f"the task {name!r} has no single flight")
+    return Handle(guarded, task)

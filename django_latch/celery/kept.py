@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from celery.signals import worker_init
 
-from django_latch.celery.choices import duration
-from django_latch.conf import conf
+from django_latch.celery.impatient import PATIENCE
 from django_latch.core import replies, verbs
 from django_latch.core.calls import StoreError
-from django_latch.core.timing import SHORTEST, deadline, now
+from django_latch.core.timing import deadline, now
 from django_latch.exceptions import LatchError
 from django_latch.store.connections import store
 
@@ -33,8 +32,6 @@ logger = logging.getLogger("django_latch")
 PLACES: Final = 4096
 #: A place: part of a run's token, and until when its lock is held, on the clock of `now`.
 _ENTRY: Final = struct.Struct("=Qd")
-#: Seconds the worker's main process waits for the lock store, at most.
-PATIENCE: Final = 0.5
 
 _board: mmap.mmap | None = None
 
@@ -80,8 +77,7 @@ class Kept:
         """What the options of a task want to be kept; None for nothing."""
         if not flight.parent_heartbeat or flight.at == "enqueue":
             return None
-        ttl = conf.ttl if flight.ttl is None else duration("ttl", flight.ttl, SHORTEST)
-        return cls(name, token, ttl)
+        return cls(name, token, flight.lease_seconds)
 
     def renew(self) -> None:
         """Renew it and write on the board until when it is held.

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from django_latch.arguments import PERMITS, count
 from django_latch.celery import choices, install, placement
+from django_latch.conf import conf
 from django_latch.core.templates import Template
 from django_latch.core.timing import SHORTEST
 from django_latch.exceptions import LatchValueError
@@ -125,6 +126,11 @@ class SingleFlight:
     def reruns(self) -> bool:
         """Whether calls may be merged into one next run."""
         return "rerun" in self.policies.values()
+
+    @property
+    def lease_seconds(self) -> float:
+        """`ttl` in seconds; the setting TTL where it is None."""
+        return conf.ttl if self.ttl is None else choices.duration("ttl", self.ttl, SHORTEST)
 
     @cached_property
     def hold_seconds(self) -> float:

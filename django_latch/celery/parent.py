@@ -13,7 +13,7 @@ import atexit
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 from weakref import ref
@@ -28,6 +28,7 @@ from celery.signals import (
 )
 from celery.worker.state import active_requests
 
+from django_latch.celery import impatient
 from django_latch.celery.guarded import guarded_of
 from django_latch.celery.header import HEADER, RUN, read
 from django_latch.celery.job import copy_lock_of
@@ -39,7 +40,6 @@ from django_latch.core.owner import process_started
 from django_latch.core.timing import now
 from django_latch.core.tokens import new_token
 from django_latch.exceptions import LatchError
-from django_latch.store.connections import store
 
 logger = logging.getLogger("django_latch")
 
@@ -51,8 +51,6 @@ TICK: Final = 0.1
 GRACE: Final = 0.5
 #: Seconds a run is remembered after Celery has done with it: it may be about to be killed.
 LINGER: Final = 2.0
-#: Seconds the worker's main process waits for the lock store, at most.
-PATIENCE: Final = 0.5
 
 
 @dataclass(eq=False)
@@ -154,8 +152,7 @@ def renew() -> None:
 def _shorten(run: _Run) -> None:
     try:
         for name in run.names:
-            call = verbs.shorten(name, run.token, None, GRACE)
-            store().call(replace(call, until=now() + PATIENCE))
+            impatient.ask(verbs.shorten(name, run.token, None, GRACE))
     except (StoreError, LatchError) as error:
         logger.warning("%s: dead, but its lease goes on to its end: %s", run, error)
 

@@ -17,10 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kombu import serialization as kombu_serialization
 from kombu.exceptions import EncodeError
 
-from django_latch.celery.choices import duration
-from django_latch.conf import conf
 from django_latch.core import flow, replies, verbs
-from django_latch.core.timing import SHORTEST
 from django_latch.exceptions import LatchValueError
 from django_latch.store import drive
 from django_latch.store.connections import store
@@ -62,7 +59,7 @@ def claim(key: str, job: str, payload: str, live: float, *, again: bool = False)
 
 def live_seconds(flight: SingleFlight, countdown: float) -> float:
     """How long a carrier may be out of sight: as long as a dead run may block the key."""
-    return countdown + (conf.ttl if flight.ttl is None else duration("ttl", flight.ttl, SHORTEST))
+    return countdown + flight.lease_seconds
 
 
 def countdown(waits: int) -> float:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import Any, Final
 
 from celery import bootsteps
 from celery.signals import worker_init
 
-from django_latch.celery import rerun
+from django_latch.celery import impatient, rerun
 from django_latch.celery.guarded import guarded_of
 from django_latch.celery.header import HEADER, Carried
-from django_latch.core import replies, verbs
+from django_latch.core import verbs
 from django_latch.core.calls import StoreError
-from django_latch.core.timing import now
 from django_latch.exceptions import LatchError
-from django_latch.store.connections import store
 
 logger = logging.getLogger("django_latch")
 
@@ -24,8 +21,6 @@ logger = logging.getLogger("django_latch")
 INTERVAL: Final = 2.0
 #: Next runs that are looked at each time: the first to be overdue.
 MOST: Final = 20
-#: Seconds the worker's main process waits for the lock store, at most.
-PATIENCE: Final = 0.5
 #: Seconds until what was sent again may be overdue again. Long, for the first message may only be
 #: stuck in a long queue, and each time there would be one more.
 LIVE: Final = 60.0
@@ -40,10 +35,9 @@ def look(app: Any) -> int:
     Returns:
         how many were sent.
     """
-    at = store()
     sent = 0
     try:
-        for name in at.call(verbs.due(MOST)):
+        for name in impatient.ask(verbs.due(MOST)):
             sent += _revive(app, name)
     except (StoreError, LatchError) as error:
         logger.warning("cannot look for overdue next runs: %s", error)
@@ -51,8 +45,7 @@ def look(app: Any) -> int:
 
 
 def _revive(app: Any, key: str) -> bool:
-    call = replace(verbs.slot(key, "revive", "", LIVE), until=now() + PATIENCE)
-    slot: replies.Slot = store().call(call)
+    slot = impatient.ask(verbs.slot(key, "revive", "", LIVE))
     if slot.word != "carrier":
         return False
     name, args, kwargs, route = rerun.unpacked(slot.payload, app.conf.accept_content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 
 import pytest
@@ -12,9 +13,10 @@ from kombu import Queue
 from kombu.exceptions import ContentDisallowed
 
 from django_latch import LatchValueError
-from django_latch.celery import rerun
+from django_latch.celery import rerun, revive
 from tests.celery import flights, harness
 from tests.celery.harness import Label, Worker, result, until
+from tests.integration.aliases import locks_at
 
 
 @pytest.fixture
@@ -185,3 +187,14 @@ def test_waiting_carriers_look_often_enough(worker: Worker, label: Label):
     ended = time.time()
     assert label.next("run")["at"] - ended < 5 + 2
     label.open()
+
+
+def test_a_store_that_is_silent_does_not_hold_up_the_worker(caplog: pytest.LogCaptureFixture):
+    """Its main process looks for overdue next runs, and has all its children to look after."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with locks_at(f"redis://127.0.0.1:{port}/0"):
+            began = time.monotonic()
+            assert revive.look(flights.app) == 0
+            assert time.monotonic() - began < 0.5 + 2
+    assert "cannot look for overdue next runs" in caplog.text

@@ -67,7 +67,7 @@ class Command(LatchCommand):
                 self.stdout.write(self._writable(line))
 
     def _of_task(self, options: Mapping[str, Any]) -> Explanation | Report:
-        from django_latch.celery.explain import handle_of
+        from django_latch.celery.handle import handle_of
 
         try:
             return handle_of(options["task"]).explain(

@@ -1,4 +1,4 @@
-"""What happens when a message leaves: Celery's ``before_task_publish``."""
+"""What happens when a message is published: Celery's ``before_task_publish``."""
 
 from __future__ import annotations
 
