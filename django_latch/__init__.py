@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django_latch.exceptions import (
     LatchBusy,
+    LatchComputeFailed,
     LatchCorrupt,
     LatchDeadlock,
     LatchError,
@@ -17,10 +18,20 @@ from django_latch.exceptions import (
     LatchValueError,
 )
 from django_latch.locks import Latch, Lease, current_lease, latch
+from django_latch.snapshots import (
+    FreshUntil,
+    Pending,
+    Snapshot,
+    asnapshot,
+    snapshot,
+    snapshot_view,
+)
 
 __all__ = [
+    "FreshUntil",
     "Latch",
     "LatchBusy",
+    "LatchComputeFailed",
     "LatchCorrupt",
     "LatchDeadlock",
     "LatchError",
@@ -33,6 +44,11 @@ __all__ = [
     "LatchUnavailable",
     "LatchValueError",
     "Lease",
+    "Pending",
+    "Snapshot",
+    "asnapshot",
     "current_lease",
     "latch",
+    "snapshot",
+    "snapshot_view",
 ]

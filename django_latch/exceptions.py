@@ -6,6 +6,7 @@
     │   ├── LatchTimeout      waited in vain
     │   ├── LatchQueueFull    too many wait already
     │   └── LatchDeadlock     waiting would never end
+    ├── LatchComputeFailed    a snapshot could not be computed
     ├── LatchNotHeld          this token does not hold the lock (any more)
     ├── LatchLost             ownership can no longer be proved
     ├── LatchUnavailable      the store gave no usable answer
@@ -75,6 +76,10 @@ class LatchQueueFull(LatchNotAcquired):
 
 class LatchDeadlock(LatchNotAcquired):
     """Waiting for this lock would close a circle of holders that wait for each other."""
+
+
+class LatchComputeFailed(LatchError):
+    """The snapshot could not be computed."""
 
 
 class LatchNotHeld(LatchError):

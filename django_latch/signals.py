@@ -32,6 +32,10 @@ task_deferred = Signal()
 #: A Celery task ran, or was sent, without its lock, for the store gave no usable answer and
 #: `on_outage` says so. Payload: task, key, reason, holder (None), task_id, side.
 task_unguarded = Signal()
+#: A call of a snapshot was answered. Payload: name, outcome, age (seconds), waited (seconds).
+snapshot_served = Signal()
+#: A compute of a snapshot has ended. Payload: name, outcome, fence, took (seconds).
+snapshot_computed = Signal()
 
 
 def send(signal: Signal, **payload: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -21,7 +21,7 @@ class Call(Generic[T_co]):
     verb: str
     name: str
     args: tuple[str | int, ...]
-    own: tuple[str | int, ...] = field(repr=False)
+    own: tuple[str | int | bytes, ...] = field(repr=False)
     parse: Callable[[object], T_co] = field(repr=False)
     until: float | None = None
     others: tuple[str, ...] = ()  # further locks the call speaks of
@@ -39,6 +39,48 @@ class Park(Generic[T_co]):
     token: str = field(repr=False)
     wake: str
     until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """Read a snapshot's value by plain commands, in one round trip: answered only if it is fresh.
+
+    Attributes:
+        name: of the snapshot.
+        field: of the value.
+        until: as for a `Call`.
+    """
+
+    name: str
+    field: str
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Wait until something is said about a snapshot, or until `until`, a slice's end.
+
+    Attributes:
+        name: of the snapshot.
+        since: what was last known of its stream, as the script that reads it answers.
+    """
+
+    name: str
+    since: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Something of the caller's own, to be run where the caller is.
+
+    Attributes:
+        run: called; in an event loop, what it returns is awaited if it can be.
+        blocks: in an event loop it must have a thread of its own.
+    """
+
+    run: Callable[[], Any] = field(repr=False)
+    blocks: bool = False
 
 
 class StoreError(Exception):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from django_latch.core import deadlock, errors, replies, verbs
-from django_latch.core.calls import Call, Park, StoreError
+from django_latch.core.calls import Call, Glance, Park, StoreError, Watch, Work
 from django_latch.core.timing import deadline, milliseconds, now
 from django_latch.core.tokens import new_token
 from django_latch.core.verbs import Ask, Caller
@@ -33,7 +33,7 @@ LEAVING: Final = 1.0
 #: How often a caller starts again with a new token before it gives up.
 RESTARTS: Final = 4
 
-Flow = Generator[Call[Any] | Park[Any], Any, T]
+Flow = Generator[Call[Any] | Park[Any] | Glance | Watch | Work, Any, T]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,15 @@ from __future__ import annotations
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from django_latch.core.calls import Call
+from django_latch.core.model_snapshot import Snapshots
 from django_latch.core.model_state import Bucket, Lock, NextRun, Terms
 from django_latch.core.model_verbs import Verbs
 
 T = TypeVar("T")
+
+
+class _All(Verbs, Snapshots):
+    """Every call."""
 
 
 class Outcome(NamedTuple, Generic[T]):
@@ -31,7 +36,7 @@ class Model:
     """
 
     #: How the calls are carried out.
-    verbs: ClassVar[type[Verbs]] = Verbs
+    verbs: ClassVar[type[Verbs]] = _All
 
     def __init__(self) -> None:
         self.bucket = Bucket()
@@ -74,6 +79,9 @@ class Model:
             else:
                 bucket.locks[name] = kept
         bucket.wakes = {wake: told for wake, told in bucket.wakes.items() if told.until >= now}
+        bucket.snapshots = {
+            name: kept for name, kept in bucket.snapshots.items() if kept.until >= now
+        }
         bucket.waits = {agent: wait for agent, wait in bucket.waits.items() if wait[0] >= now}
         bucket.accounts = {
             account: members

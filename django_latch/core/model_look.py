@@ -52,6 +52,9 @@ class Looks(Turn):
                 return part(names[::-1], first, last)
             case "due":
                 return part(due, first, last)
+            case "snapshots":
+                kept = sorted((s.listed, name) for name, s in self.bucket.snapshots.items())
+                return part([name for at, name in kept if at > self.now], first, last)
             case "next":
                 return (run.job, run.until) if run.job and self.now <= run.ends else None
             case "known":

@@ -116,6 +116,32 @@ class WakeList:
     until: int = 0  # ms
 
 
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What was published of a snapshot. Times in ms."""
+
+    fence: int
+    made: int
+    fresh: int  # until then
+    kept: int  # until then
+    took: int
+    shapes: dict[str, bytes] = field(repr=False)
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """What is kept of a snapshot. Times in ms."""
+
+    value: Value | None = None
+    floor: int = 0  # the fence of the last value or invalidation
+    failures: int = 0
+    not_before: int = 0  # nobody is elected until then
+    error: str = ""
+    listed: int = 0  # until then
+    until: int = 1 << 62  # when all this is forgotten
+    news: int = 0  # how often something was said about it
+
+
 @dataclass(slots=True)
 class Bucket:
     """Locks that share a counter, an index and a stream of events."""
@@ -128,3 +154,4 @@ class Bucket:
     accounts: dict[str, dict[str, int]] = field(default_factory=dict)  # -> member -> until, ms
     waits: dict[str, tuple[int, str]] = field(default_factory=dict)  # agent -> until, lock
     locks: dict[str, Lock] = field(default_factory=dict)
+    snapshots: dict[str, Snapshot] = field(default_factory=dict)

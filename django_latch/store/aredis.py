@@ -12,7 +12,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from django_latch.core.calls import Call, Park
+from django_latch.core.calls import Call, Glance, Park, Watch
+from django_latch.core.snapshot import Seen
 from django_latch.core.timing import now
 from django_latch.core.tokens import new_token
 from django_latch.store import wire
@@ -20,6 +21,7 @@ from django_latch.store.aconnections import maker
 from django_latch.store.errors import is_wrong_type, store_error
 from django_latch.store.exchange import Exchange, WrongType, corrupt
 from django_latch.store.line import Line
+from django_latch.store.news import News
 from django_latch.store.wakes import Wakes
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ class AsyncRedisStore:
         self._line = Line(make)
         self._wake = new_token()[:16]
         self._wakes = Wakes(make, exchange.layout.wake_list(self._wake))
+        self._news = News(make, exchange, self._wake, self._line.send)
 
     def wake_id(self) -> str:
         """The wake list of this loop; a message on it names the token it is for."""
@@ -54,7 +57,7 @@ class AsyncRedisStore:
         try:
             return self.exchange.outcome(call, reply)
         except WrongType as error:
-            asking = self.exchange.corrupt(call.name)
+            asking = self.exchange.corrupt(call)
             command = next(asking)
             try:
                 while True:
@@ -66,6 +69,16 @@ class AsyncRedisStore:
         """Wait for a wake message for this token, or until the slice ends; then run the call."""
         silent = await self._wakes.wait(park.token, max(park.until - now(), 0.0))
         return await self.call(park.call), silent
+
+    async def glance(self, glance: Glance) -> Seen | None:
+        """Read a snapshot's value, if it is fresh."""
+        # Two replies to what is packed as one.
+        replies = await self._line.send([self.exchange.glancing(glance), b""], glance.until)
+        return self.exchange.glanced(glance, replies)
+
+    async def watch(self, watch: Watch) -> None:
+        """Wait for news of a snapshot."""
+        await self._news.wait(watch.name, watch.since, max(watch.until - now(), 0.0))
 
     async def command(self, *args: str | int) -> Any:
         """Run one plain command that only reads, or that may be run twice."""

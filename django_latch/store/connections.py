@@ -14,6 +14,7 @@ from django_redis import get_redis_connection
 
 from django_latch.conf import conf
 from django_latch.store.base import Store
+from django_latch.store.codec import AliasCodec
 from django_latch.store.memory import MemoryStore
 from django_latch.store.redis import RedisStore
 
@@ -64,7 +65,8 @@ def _make(backend: str, alias: str) -> Store:
             f"the LOCATION of the cache alias {alias!r} is not a valid redis://, rediss:// or "
             f"unix:// URL; characters such as # / ? @ in a password must be percent-encoded"
         ) from None
-    return RedisStore(pool, prefix(alias))
+    cache: Any = caches[alias]
+    return RedisStore(pool, prefix(alias), AliasCodec(cache.client), cache.version)
 
 
 def prefix(alias: str) -> str:

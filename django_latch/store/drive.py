@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+import asyncio
+import inspect
+from typing import Any, TypeVar, cast
 
-from django_latch.core.calls import Call
+from django_latch.core.calls import Call, Glance, Park, Watch, Work
 from django_latch.core.flow import Flow
-from django_latch.store.base import AsyncStore, Store
+from django_latch.store.base import AsyncSnapshots, AsyncStore, Store
 
 T = TypeVar("T")
 
@@ -17,7 +19,7 @@ def sync(flow: Flow[T], store: Store) -> T:
         step = next(flow)
         while True:
             try:
-                reply = store.call(step) if isinstance(step, Call) else store.park(step)
+                reply = store.call(step) if isinstance(step, Call) else _other(step, store)
             except BaseException as error:  # noqa: BLE001  the flow raises it again
                 step = flow.throw(error)
             else:
@@ -34,7 +36,7 @@ async def run(flow: Flow[T], store: AsyncStore) -> T:
         step = next(flow)
         while True:
             try:
-                reply = await (store.call(step) if isinstance(step, Call) else store.park(step))
+                reply = await (store.call(step) if isinstance(step, Call) else _aother(step, store))
             except BaseException as error:  # noqa: BLE001  the flow raises it again
                 step = flow.throw(error)
             else:
@@ -43,3 +45,23 @@ async def run(flow: Flow[T], store: AsyncStore) -> T:
         return end.value  # type: ignore[no-any-return]
     finally:
         flow.close()  # interrupted in here, and not in a step: a traceback would keep it waiting
+
+
+def _other(step: Park[Any] | Glance | Watch | Work, store: Store) -> Any:
+    """A step that is no call."""
+    if isinstance(step, Glance):
+        return store.glance(step)
+    if isinstance(step, Work):
+        return step.run()
+    return store.park(step) if isinstance(step, Park) else store.watch(step)
+
+
+async def _aother(step: Park[Any] | Glance | Watch | Work, store: AsyncStore) -> Any:
+    """The same in an event loop."""
+    if isinstance(step, Work):
+        result = await asyncio.to_thread(step.run) if step.blocks else step.run()
+        return await result if inspect.isawaitable(result) else result
+    if isinstance(step, Park):
+        return await store.park(step)
+    snapshots = cast(AsyncSnapshots, store)
+    return await (snapshots.glance(step) if isinstance(step, Glance) else snapshots.watch(step))

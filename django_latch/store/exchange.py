@@ -8,7 +8,8 @@ from typing import Any, Final, TypeVar
 import redis.exceptions as redis_errors
 
 from django_latch.conf import Settings, conf
-from django_latch.core.calls import Call
+from django_latch.core import snapshot
+from django_latch.core.calls import Call, Glance
 from django_latch.core.replies import BadReply, text
 from django_latch.core.timing import milliseconds
 from django_latch.exceptions import LatchCorrupt
@@ -25,6 +26,9 @@ TIMEOUT: Final = 5.0
 
 #: How many packed heads of calls are kept ready.
 HEADS: Final = 1024
+
+#: Asks for the server's clock.
+CLOCK: Final = wire.command(1, wire.pack(("TIME",)))
 
 #: How many arguments a head has and, packed, what stands between the places for the lock's name.
 Head = tuple[int, list[bytes]]
@@ -113,9 +117,46 @@ class Exchange:
         except BadReply as error:
             raise store_error(error, sent=True) from error
 
-    def corrupt(self, name: str) -> Asking[LatchCorrupt]:
+    def glancing(self, glance: Glance) -> bytes:
+        """The two commands that read a snapshot's value and the server's clock."""
+        key = self.layout.key("S", glance.name)
+        return CLOCK + wire.command(4, wire.pack(("HMGET", key, "m", glance.field)))
+
+    def glanced(self, glance: Glance, replies: Sequence[object]) -> snapshot.Seen | None:
+        """What they answer; see `Glance`.
+
+        Raises:
+            StoreError, LatchCorrupt: nothing usable.
+        """
+        for reply in replies:
+            if isinstance(reply, Exception):
+                if is_wrong_type(reply):
+                    key = self.layout.key("S", glance.name)
+                    raise corrupt(key, "holds something else", name=glance.name) from reply
+                raise store_error(reply, sent=True) from reply
+        try:
+            return snapshot.glanced(*replies)
+        except BadReply as error:
+            raise store_error(error, sent=True) from error
+
+    def watching(self, streams: Sequence[tuple[str, str]], left: float) -> bytes:
+        """The command that waits for news of snapshots, for so many seconds.
+
+        Parameters:
+            streams: names, with what was last known of each.
+        """
+        keys = [self.layout.news(name) for name, _ in streams]
+        known = [at for _, at in streams]
+        args: list[str | int] = ["XREAD", "BLOCK", milliseconds(left), "STREAMS", *keys, *known]
+        return wire.command(len(args), wire.pack(args))
+
+    def corrupt(self, call: Call[Any]) -> Asking[LatchCorrupt]:
         """Find the key that is not what it should be."""
-        for kind, key in zip(KEYS, self.layout.keys(name), strict=True):
+        name = call.name
+        kinds = list(zip(KEYS, self.layout.keys(name), strict=True))
+        if call.verb.startswith("snapshot"):
+            kinds += self.layout.snapshot_keys(name)
+        for kind, key in kinds:
             expected = self.layout.type_of(kind)
             found = text((yield "TYPE", key))
             if found not in ("none", expected):

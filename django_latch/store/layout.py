@@ -20,6 +20,9 @@ _TYPES: Final = {
     "waits": "hash",
     "J": "hash",
     "A": "zset",
+    "S": "hash",
+    "N": "stream",
+    "snapshots": "zset",
 }
 
 
@@ -36,6 +39,7 @@ class Layout:
         self.index = self.bucket + "index"
         self.due = self.bucket + "due"
         self.events = self.bucket + "events"
+        self.snapshots = self.bucket + "snapshots"
 
     def keys(self, name: str) -> list[str]:
         """The keys every script declares, for the lock `name`."""
@@ -44,6 +48,14 @@ class Layout:
     def key(self, kind: str, name: str) -> str:
         """The key of one kind of the lock `name`."""
         return f"{self.bucket}{kind}:{name}"
+
+    def snapshot_keys(self, name: str) -> list[tuple[str, str]]:
+        """Kind and key of what belongs to the snapshot `name` alone; the scripts make them too."""
+        return [("S", self.key("S", name)), ("N", self.news(name)), ("snapshots", self.snapshots)]
+
+    def news(self, name: str) -> str:
+        """The stream on which those who wait for a snapshot hear that it has changed."""
+        return self.key("N", name)
 
     def wake_list(self, wake: str) -> str:
         """The list on which a waiter hears of its turn."""

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from django_latch.conf import conf
-from django_latch.core.calls import Call, Park
+from django_latch.core import snapshot
+from django_latch.core.calls import Call, Glance, Park, Watch
 from django_latch.core.model import Model
+from django_latch.core.model_snapshot import NEWS
 from django_latch.core.model_state import Terms
 from django_latch.core.timing import milliseconds, now
 from django_latch.core.tokens import new_token
 from django_latch.exceptions import LatchValueError
-from django_latch.store.base import EVENT_LEVELS
+from django_latch.store.base import EVENT_LEVELS, Codec
+from django_latch.store.codec import PickleCodec
 
 T = TypeVar("T")
 
@@ -41,6 +45,9 @@ class MemoryStore:
         self._ahead = 0.0
         self._calls = 0
         self._sleepers: dict[str, Callable[[], None]] = {}  # by wake list: what rings there
+        self._watchers: dict[str, set[Callable[[], None]]] = {}  # the same for news
+        self.codec: Codec = PickleCodec()
+        self.version = 1
         self._twin = AsyncMemoryStore(self)
 
     # For tests
@@ -67,7 +74,7 @@ class MemoryStore:
             self._wake_all()
 
     def _wake_all(self) -> None:
-        for ring in self._sleepers.values():
+        for ring in [*self._sleepers.values(), *chain(*self._watchers.values())]:
             ring()
 
     # The calls
@@ -97,6 +104,34 @@ class MemoryStore:
         finally:
             message = self.leave(park.wake) or message
         return self.call(park.call), silent(message)
+
+    def glance(self, glance: Glance) -> snapshot.Seen | None:
+        """Read a snapshot's value, if it is fresh."""
+        seen = self.call(snapshot.look(glance.name, glance.field.removeprefix("v:")))
+        return seen if seen.state == "hit" else None
+
+    def watch(self, watch: Watch) -> None:
+        """Wait for news of a snapshot, or for the end of the slice."""
+        woken = threading.Event()
+        with self.watching(watch, woken.set) as waits:
+            if waits:
+                woken.wait(max(watch.until - now(), 0))
+
+    @contextmanager
+    def watching(self, watch: Watch, ring: Callable[[], None]) -> Iterator[bool]:
+        """Have `ring` called at news of a snapshot; False where there are some already."""
+        key = NEWS + watch.name
+        with self._mutex:
+            kept = self._model.bucket.snapshots.get(watch.name)
+            waits = watch.since == str(kept.news if kept else 0)
+            self._watchers.setdefault(key, set()).add(ring)
+        try:
+            yield waits
+        finally:
+            with self._mutex:
+                self._watchers[key].discard(ring)
+                if not self._watchers[key]:
+                    del self._watchers[key]
 
     def enter(self, wake: str, ring: Callable[[], None]) -> str | None:
         """Have `ring` called when a message comes; one that is there already is taken."""
@@ -144,6 +179,8 @@ class MemoryStore:
         for wake in outcome.woken:
             if wake in self._sleepers:
                 self._sleepers[wake]()
+            for ring in self._watchers.get(wake, ()):
+                ring()
         return outcome.reply
 
 
@@ -172,12 +209,7 @@ class AsyncMemoryStore:
 
     async def park(self, park: Park[T]) -> tuple[T, int]:
         """Wait for a wake message or the end of the slice, then carry out the call."""
-        loop, woken = asyncio.get_running_loop(), asyncio.Event()
-
-        def ring() -> None:
-            with suppress(RuntimeError):  # the loop was closed: nobody waits any more
-                loop.call_soon_threadsafe(woken.set)
-
+        woken, ring = _bell()
         message = self._store.enter(park.wake, ring)
         try:
             if message is None:
@@ -188,3 +220,26 @@ class AsyncMemoryStore:
         finally:
             message = self._store.leave(park.wake) or message
         return self._store.call(park.call), silent(message)
+
+    async def glance(self, glance: Glance) -> snapshot.Seen | None:
+        """Read a snapshot's value, if it is fresh."""
+        return self._store.glance(glance)
+
+    async def watch(self, watch: Watch) -> None:
+        """Wait for news of a snapshot, or for the end of the slice."""
+        woken, ring = _bell()
+        with self._store.watching(watch, ring) as waits, suppress(TimeoutError):
+            if waits:
+                async with asyncio.timeout(max(watch.until - now(), 0)):
+                    await woken.wait()
+
+
+def _bell() -> tuple[asyncio.Event, Callable[[], None]]:
+    """An event of this loop, and what sets it from any thread."""
+    loop, woken = asyncio.get_running_loop(), asyncio.Event()
+
+    def ring() -> None:
+        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            loop.call_soon_threadsafe(woken.set)
+
+    return woken, ring

@@ -12,12 +12,15 @@ import redis.exceptions as redis_errors
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from django_latch.core.calls import Call, Park, StoreError
+from django_latch.core.calls import Call, Glance, Park, StoreError, Watch
+from django_latch.core.snapshot import Seen
 from django_latch.core.timing import milliseconds, now
 from django_latch.core.tokens import new_token
 from django_latch.exceptions import LatchCorrupt
 from django_latch.store import repair, wire
 from django_latch.store.aredis import AsyncStores
+from django_latch.store.base import Codec
+from django_latch.store.codec import PickleCodec
 from django_latch.store.errors import is_wrong_type, store_error
 from django_latch.store.exchange import TIMEOUT, Exchange, WrongType, corrupt, silent_fence
 from django_latch.store.layout import Layout
@@ -48,9 +51,14 @@ class RedisStore:
         pool: the alias's connection pool; its settings make our own connections, its
             connections are never used.
         prefix: what every key begins with.
+        codec, version: for the values of snapshots; of the alias.
     """
 
-    def __init__(self, pool: ConnectionPool, prefix: str) -> None:
+    def __init__(
+        self, pool: ConnectionPool, prefix: str, codec: Codec | None = None, version: int = 1
+    ) -> None:
+        self.codec: Codec = codec or PickleCodec()
+        self.version = version
         self.layout = Layout(prefix)
         self.exchange = Exchange(self.layout)
         given = pool.connection_kwargs
@@ -155,7 +163,7 @@ class RedisStore:
         try:
             return self.exchange.outcome(call, reply)
         except WrongType as error:
-            asking = self.exchange.corrupt(call.name)
+            asking = self.exchange.corrupt(call)
             command = next(asking)
             try:
                 while True:
@@ -207,6 +215,34 @@ class RedisStore:
         woken, reply = _guarded(connection, wait, drop, end)
         self._waiters.append((os.getpid(), connection))
         return self._outcome(call, reply), silent_fence(woken)
+
+    def glance(self, glance: Glance) -> Seen | None:
+        """Read a snapshot's value, if it is fresh."""
+
+        def send(connection: AbstractConnection) -> list[object]:
+            connection.send_packed_command([self.exchange.glancing(glance)])
+            self._await(connection, glance.until)
+            return [_read(connection), _read(connection)]
+
+        return self.exchange.glanced(glance, self._borrowed(send, glance.until))
+
+    def watch(self, watch: Watch) -> None:
+        """Wait for news of a snapshot; the same connections as for locks."""
+        connection = self._waiter()
+        left = max(watch.until - now(), 0.001)
+        command = self.exchange.watching([(watch.name, watch.since)], left)
+
+        def wait() -> object:
+            connection.send_packed_command([command])
+            return _read(connection) if connection.can_read(timeout=left) else None
+
+        news = _guarded(connection, wait, connection.disconnect)
+        if news is None:  # its own answer is still under way
+            connection.disconnect()
+        elif isinstance(news, Exception):
+            raise store_error(news, sent=True) from news
+        else:
+            self._waiters.append((os.getpid(), connection))
 
     def _nudge(self, wake_list: str, until: float) -> None:
         """End our own BLPOP. By a message, not CLIENT UNBLOCK: it needs no further right."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def pack(args: Iterable[str | int]) -> bytes:
+def pack(args: Iterable[str | int | bytes]) -> bytes:
     """The arguments as RESP bulk strings."""
     parts = []
     for arg in args:
-        raw = arg.encode("utf-8") if isinstance(arg, str) else b"%d" % arg
+        raw = arg if isinstance(arg, bytes) else str(arg).encode()
         parts.append(b"$%d\r\n%b\r\n" % (len(raw), raw))
     return b"".join(parts)
 

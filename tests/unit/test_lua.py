@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import pytest
 
-from django_latch.core import verbs
+from django_latch.core import snapshot, verbs
 from django_latch.core.calls import Call
 from django_latch.store.scripts import KEYS, script
 
@@ -18,6 +18,10 @@ VERBS = sorted(name for name in SOURCES if not name.startswith("_"))
 
 ASK = verbs.Ask(name="n", ttl=1, owner="{}")
 CALLER = verbs.Caller("t" * 32)
+
+WANTED = snapshot.Wanted(
+    name="n", fresh_for=1, keep_for=1, wait=1, ttl=1, max_hold=1, permits=1, slice=1
+)
 
 #: One call of each verb, as Python makes it.
 CALLS: dict[str, Call] = {  # type: ignore[type-arg]
@@ -37,6 +41,10 @@ CALLS: dict[str, Call] = {  # type: ignore[type-arg]
         verbs.account("n", "a", "m", 1, 1),
         verbs.slot("n", "claim", "j", 1),
         verbs.many(ASK, ["n"], ["t"]),
+        snapshot.read(WANTED, "{}", "t"),
+        snapshot.publish(WANTED, {}, "t", 1, 1),
+        snapshot.fail(WANTED, "", "t"),
+        snapshot.invalidate("n", 1),
     )
 }
 
@@ -131,7 +139,9 @@ def samples(returns: str) -> Iterator[str]:
         yield "\n".join([word.removesuffix("..."), *values])
 
 
-@pytest.mark.parametrize("verb", ["request", "renew", "shorten", "adopt", "end", "slot"])
+@pytest.mark.parametrize(
+    "verb", ["request", "renew", "shorten", "adopt", "end", "slot", "snapshot_fail"]
+)
 def test_python_reads_every_form_of_its_answer(verb: str) -> None:
     given = list(samples(header(verb, "RETURNS")))
     assert len(given) >= 1

@@ -1,0 +1,92 @@
+"""While the store does not answer: a short back-off, and the last values of this process."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from django_latch.core.calls import StoreError
+from django_latch.core.timing import now
+
+if TYPE_CHECKING:
+    from django_latch.core.snapshot import Seen
+
+#: Seconds after an outage in which the store is not asked, so that not every caller pays the
+#: time-out; then one asks, and the others go on without it meanwhile.
+PAUSE: Final = 1.0
+
+#: Most values kept by a process for outages; the oldest go first.
+VALUES: Final = 1000
+
+#: A full memory refuses elections, but values can be read: no reason not to ask.
+ANSWERED: Final = ("spent", "oom")
+
+
+class Outage:
+    """What a process knows of the outages of one store."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+        self._error: StoreError | None = None
+        self._mutex = threading.Lock()
+        self._values: OrderedDict[tuple[str, str], tuple[bytes, float]] = OrderedDict()
+
+    def check(self) -> StoreError | None:
+        """Why the store is not asked just now; None: the caller may ask it."""
+        if self._error is None:
+            return None
+        with self._mutex:
+            if self._error is None:
+                return None
+            if now() < self._until:
+                return StoreError(
+                    f"{self._error}; not asked again for {self._until - now():.1f} s",
+                    reason=self._error.reason,
+                    unanswered=False,
+                    again=False,
+                )
+            self._until = now() + PAUSE  # this caller asks; the others wait for what it hears
+            return None
+
+    def note(self, error: StoreError) -> None:
+        """The store gave no usable answer."""
+        if error.reason in ANSWERED:
+            return
+        with self._mutex:
+            self._error, self._until = error, now() + PAUSE
+
+    def over(self) -> None:
+        """It has answered."""
+        if self._error is not None:
+            with self._mutex:
+                self._error = None
+
+    # Values
+
+    def keep(self, name: str, shape: str, value: bytes, age: float = 0.0) -> None:
+        """Keep a value for the next outage."""
+        with self._mutex:
+            self._values[name, shape] = value, now() - age
+            self._values.move_to_end((name, shape))
+            while len(self._values) > VALUES:
+                self._values.popitem(last=False)
+
+    def keep_seen(self, name: str, shape: str, seen: Seen) -> None:
+        """Keep what was read."""
+        if seen.value is not None:
+            self.keep(name, shape, seen.value, seen.age / 1000)
+
+    def drop(self, name: str) -> None:
+        """Forget the values of a snapshot that was invalidated."""
+        with self._mutex:
+            for at in [at for at in self._values if at[0] == name]:
+                del self._values[at]
+
+    def last(self, name: str, shape: str, most: float) -> tuple[bytes, float] | None:
+        """The last value and its age in seconds, if it is not older than `most`."""
+        with self._mutex:
+            found = self._values.get((name, shape))
+        if found is None or now() - found[1] > most:
+            return None
+        return found[0], now() - found[1]

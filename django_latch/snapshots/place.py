@@ -1,0 +1,53 @@
+"""What every call on a snapshot needs to know, made once for as long as nothing changes."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from django_latch.snapshots.outage import Outage
+
+if TYPE_CHECKING:
+    from django_latch.core.snapshot import Wanted
+    from django_latch.snapshots.options import Options
+    from django_latch.store.base import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A snapshot at its store.
+
+    Attributes:
+        label: its name as given, with the tenant.
+        owner: who asks, as records have it.
+    """
+
+    label: str
+    wanted: Wanted
+    options: Options
+    store: Store
+    outage: Outage
+    owner: str = field(repr=False)
+
+    def decode(self, raw: bytes) -> Any:
+        """The value of such bytes."""
+        return self.store.codec.decode(raw)
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What it is called among all stores of this process."""
+        return id(self.store), self.wanted.name
+
+
+_outages: weakref.WeakKeyDictionary[Any, Outage] = weakref.WeakKeyDictionary()
+
+
+def outage_of(store: Store) -> Outage:
+    """What this process knows of the outages of a store."""
+    return _outages.get(store) or _outages.setdefault(store, Outage())
+
+
+# What a child inherits may be locked by a thread that it has not.
+os.register_at_fork(after_in_child=_outages.clear)
