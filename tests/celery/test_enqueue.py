@@ -261,9 +261,9 @@ class TestBoth:
         until(lambda: holder(flights.brief, label) is None)
 
     def test_retries_pass(self, worker: Worker, label: Label):
-        sent = flights.tries.apply_async((str(label), 5), queue=worker.queue)
+        flights.tries.apply_async((str(label), 5), queue=worker.queue)
+        # Not the result: Celery may store the state RETRY of a run after its successor's SUCCESS.
         assert [label.next("run")["retries"] for _ in range(6)] == list(range(6))
-        assert result(sent) == 5
         until(lambda: holder(flights.tries, label, 5) is None)
 
     def test_children_inherit_nothing(self, worker: Worker, label: Label):
