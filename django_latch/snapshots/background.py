@@ -57,8 +57,9 @@ def hand_over(computing: Computing, task: dict[str, Any] | None) -> Flow[Backgro
     except BaseException:
         yield from lease.freeing()
         raise
+    said = {"name": place.wanted.name, "label": place.label, "token": token, "fence": lease.fence}
     try:
-        yield Work(lambda: send({**(task or {}), "token": token, "fence": lease.fence}), True)
+        yield Work(lambda: send({**(task or {}), **said}), True)
     except BaseException as error:
         call = snapshot.fail(place.wanted, describe(error), token)
         try:

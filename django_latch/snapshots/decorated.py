@@ -38,7 +38,7 @@ class Decorated:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The value."""
-        at, compute = self.of(*args, **kwargs), _Call(self, args, kwargs).compute()
+        at, compute = self.of(*args, **kwargs), self.computing(*args, **kwargs)
         return at.aget(compute) if self.is_async else at.get(compute)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -47,7 +47,7 @@ class Decorated:
 
     def report(self, *args: Any, **kwargs: Any) -> Any:
         """The value as in a call, in a `Report` with its age and what else is known."""
-        at, compute = self.of(*args, **kwargs), _Call(self, args, kwargs).compute()
+        at, compute = self.of(*args, **kwargs), self.computing(*args, **kwargs)
         return at.areport(compute) if self.is_async else at.report(compute)
 
     def peek(self, *args: Any, **kwargs: Any) -> Any:
@@ -72,6 +72,10 @@ class Decorated:
             return self.snapshot
         arguments = bind(self._signature, args, kwargs)
         return self.snapshot.replace(name=self.snapshot.template.render(arguments))
+
+    def computing(self, *args: Any, **kwargs: Any) -> Callable[[], Any]:
+        """The compute of a call with these arguments."""
+        return _Call(self, args, kwargs).compute()
 
 
 class _Call:

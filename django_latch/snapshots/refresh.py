@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django_latch.core import snapshot
 from django_latch.core.calls import Call, StoreError
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from django_latch.store.base import Store
 
 logger = logging.getLogger("django_latch")
+
+#: Seconds that an election outlives its message, until a worker takes it.
+QUEUED: Final = 60.0
 
 
 class Refresh(Lease):
@@ -86,7 +89,11 @@ class Refresh(Lease):
         return snapshot.fail(self.wanted, "", self.token, self.fence)
 
     def handing_over(self) -> Flow[str]:
-        """Detach, for another process; returns the token."""
+        """Detach, for another process; returns the token.
+
+        It must last until a worker takes the message, and a lost message costs as long.
+        """
+        self.ttl = min(max(self.ttl, QUEUED), self.wanted.max_hold)
         return (yield from self._detaching())
 
     def free_soon(self) -> None:

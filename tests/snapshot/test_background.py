@@ -47,6 +47,7 @@ def test_s18_the_error_of_the_thread_reaches_the_caller_that_began_it(
     with pytest.raises(ValueError, match="of the thread") as raised:
         snapshot(NAME, fail, wait=10, refresh="thread")
     assert raised.value is error
+    until(lambda: audit.records(raw, LOCK) == {})
     audit.assert_free(raw, LOCK)
     until(lambda: "could not be computed" in caplog.text)
 
