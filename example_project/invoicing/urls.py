@@ -7,6 +7,7 @@ from example_project.invoicing import views
 app_name = "invoicing"
 urlpatterns = [
     path("", views.overview, name="overview"),
+    path("health/", views.show_health, name="health"),
     path("accounts/<int:pk>/import/", views.start_import, name="import"),
     path("accounts/<int:pk>/answer/", views.answer, name="answer"),
     path("nightly/", views.start_nightly, name="nightly"),

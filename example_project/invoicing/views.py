@@ -5,15 +5,18 @@ from typing import Any
 
 from celery import Task
 from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 from kombu.exceptions import OperationalError
 
-from django_latch import LatchUnavailable
+from django_latch import LatchUnavailable, snapshot_view
 from django_latch.inventory import LockInfo
+from django_latch.snapshots import Report
 from example_project.invoicing import bank, tasks
+from example_project.invoicing.health import health
 from example_project.invoicing.models import Account, Invoice, SkippedCall, StatementImport
 
 
@@ -86,6 +89,16 @@ def start_render(request: HttpRequest, pk: int) -> HttpResponse:
 def start_reminder(request: HttpRequest, pk: int) -> HttpResponse:
     send(request, tasks.send_reminder, get_object_or_404(Invoice, pk=pk).customer_id)
     return redirect("invoicing:invoice", pk=pk)
+
+
+# 503 REDIS_DOWN says that Redis is down, and nothing else: that many ask at once, or that the sweep
+# takes long, is no outage.
+@login_not_required
+@require_safe
+@snapshot_view
+def show_health(request: HttpRequest) -> Report:
+    wanted = health if "full" in request.GET else health.shaped("compact")
+    return wanted.report()
 
 
 def send(request: HttpRequest, task: Task, *args: Any) -> None:

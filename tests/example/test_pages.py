@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from urllib.error import HTTPError
 
 import pytest
@@ -113,6 +116,40 @@ def test_the_sample_data_is_added_once(services):
         text=True,
     )
     assert counted.stdout.split()[-1] == "12"
+
+
+def fetch(services, path):
+    """Status, headers and body of what a monitor gets, without a login."""
+    try:
+        with urllib.request.urlopen(services.web_url + path, timeout=30) as response:
+            return response.status, response.headers, json.load(response)
+    except HTTPError as error:
+        return error.code, error.headers, json.load(error)
+
+
+def test_the_health_has_two_shapes_from_one_sweep(services):
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: fetch(services, "health/"), range(24)))
+    assert {status for status, _, _ in answers} == {200}
+    assert all(body == {"status": "OK", "accounts": 3, "importing": 0} for *_, body in answers)
+    full = [fetch(services, "health/?full") for _ in range(3)]
+    assert len({body["checkedAt"] for *_, body in full}) == 1, "one sweep for all"
+    assert full[0][2]["accounts"][0]["name"] == "Current account"
+    assert int(full[0][1]["Age"]) < 60
+
+
+def test_the_health_without_redis(tmp_path):
+    with Services(tmp_path) as lonely:
+        lonely.start_valkey()
+        manage(lonely, "migrate")
+        manage(lonely, "add_sample_data")
+        lonely.start_web()
+        assert fetch(lonely, "health/")[0] == 200
+        lonely.valkey.stop()
+        status, headers, body = fetch(lonely, "health/")
+        assert (status, headers["Retry-After"]) == (503, "1")
+        assert (body["status"], body["error"]) == ("REDIS_DOWN", "connection")
+        assert body["checkedAt"] > "2026"
 
 
 def test_the_overview_without_redis(tmp_path, browse):
