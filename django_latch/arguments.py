@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django_latch.conf import FOREVER
-from django_latch.core.owner import Owner
+from django_latch.core.owner import LEVELS, Owner, is_flat
 from django_latch.core.timing import seconds
 from django_latch.exceptions import LatchValueError
 
@@ -51,13 +51,16 @@ def check_owner(owner: str | Owner | None, meta: Mapping[str, Any] | None) -> No
     """A label or a whole record, and more facts of a bounded size."""
     if not isinstance(owner, str | Owner | None):
         raise LatchValueError(f"owner must be a label (str), not {owner!r:.80}")
-    if meta is None:
-        return
-    try:
-        fits = isinstance(meta, Mapping) and len(json.dumps(meta)) <= META
-    except (TypeError, ValueError):
-        fits = False
-    if not fits:
+    if meta is not None and not is_meta(meta):
         raise LatchValueError(
-            f"meta must be a dict of plain JSON values, at most {META} bytes of it"
+            f"meta must be a dict of plain JSON values, at most {META} bytes "
+            f"and {LEVELS} levels of it"
         )
+
+
+def is_meta(value: object) -> bool:
+    """Whether these are facts that may be kept with a lock."""
+    try:
+        return isinstance(value, Mapping) and is_flat(value) and len(json.dumps(value)) <= META
+    except (TypeError, ValueError):
+        return False

@@ -65,7 +65,7 @@ class Latch(Description):
         max_hold: renew for at most so many seconds; then the lease is lost, `expired`.
         max_waiters: how many may wait. Default: the MAX_WAITERS setting.
         owner: a label for lists and errors; the process's own facts are added.
-        meta: more facts, plain JSON values, at most 4 kB.
+        meta: more facts, plain JSON values, at most 4 kB and 16 levels.
         release_on: ``"exit"``, or ``"commit"``: a block that ends inside an open transaction
             releases when that has been committed or rolled back.
         using: the django-redis alias. Default: the CACHE_ALIAS setting.

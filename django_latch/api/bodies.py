@@ -11,7 +11,8 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, UnreadablePostError
 
 from django_latch.api.problems import Problem, invalid
-from django_latch.arguments import META, PERMITS
+from django_latch.arguments import META, PERMITS, is_meta
+from django_latch.core.owner import LEVELS
 from django_latch.core.tokens import check_token
 from django_latch.exceptions import LatchValueError
 
@@ -163,10 +164,11 @@ def token(value: Any) -> str:
 
 
 def meta(value: Any) -> dict[str, Any]:
-    """An object of a bounded size."""
-    if not isinstance(value, dict) or len(json.dumps(value)) > META:
-        raise ValueError(f"must be an object of at most {META} bytes")
-    return value
+    """An object of a bounded size and depth."""
+    if not is_meta(value):
+        raise ValueError(f"must be an object of at most {META} bytes and {LEVELS} levels")
+    found: dict[str, Any] = value
+    return found
 
 
 def acquire_fields(max_ttl: float, max_timeout: float) -> Mapping[str, Check]:

@@ -19,7 +19,7 @@ class Options:
             is well: the client goes on, in the same place.
         limit: how many may hold it at once.
         owner: a label for lists; the account stands before it.
-        meta: more facts, at most 4 kB of JSON.
+        meta: more facts, at most 4 kB and 16 levels of JSON.
         renew: renew in the background.
     """
 

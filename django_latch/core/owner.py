@@ -7,7 +7,7 @@ import os
 import socket
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -16,11 +16,22 @@ from typing import Any, Final
 FIELD: Final = 255
 RECORD: Final = 8192
 
+#: Most levels of `meta`: what reads it goes down level by level, and must reach the bottom.
+LEVELS: Final = 16
+
 
 def clean(text: object, limit: int = FIELD) -> str:
     """`text` on one bounded line without control and format characters, for people to see."""
     line = "".join("\ufffd" if unicodedata.category(c)[0] == "C" else c for c in str(text)[:limit])
     return line if len(str(text)) <= limit else line[:-1] + "…"
+
+
+def is_flat(value: object, levels: int = LEVELS) -> bool:
+    """Whether containers stand at most so many levels deep in one another."""
+    if not isinstance(value, Mapping | list | tuple):
+        return True
+    within = value.values() if isinstance(value, Mapping) else value
+    return levels > 0 and all(is_flat(each, levels - 1) for each in within)
 
 
 def _proc(path: str) -> str:
@@ -97,21 +108,21 @@ class Owner:
         """Read a record; what cannot be read becomes the label, so a page shows it and goes on."""
         try:
             facts = json.loads(text)
-            known = {f.name: f.type for f in fields(cls)}
+            known = {f.name: {"int": int, "str": str}.get(str(f.type), dict) for f in fields(cls)}
             sound: dict[str, Any] = {
                 key: value
                 for key, value in facts.items()
-                if isinstance(value, {"int": int, "str": str}.get(str(known.get(key)), dict))
+                if key in known and isinstance(value, known[key]) and is_flat(value)
             }
             return cls(**sound)
-        except (ValueError, AttributeError, TypeError):
+        except (ValueError, AttributeError, TypeError, RecursionError):
             return cls(label=clean(text))
 
     def as_dict(self) -> dict[str, Any]:
         """The fields that are set, as JSON-safe values on one clean line each."""
         return {
             key: clean(value, 1024) if isinstance(value, str) else value
-            for key, value in asdict(self).items()
+            for key, value in ((f.name, getattr(self, f.name)) for f in fields(self))
             if value
         }
 

@@ -203,6 +203,7 @@ BAD: list[tuple[bytes, str]] = [
     (b'{"owner": "\\ud800"}', "/owner"),
     (b'{"meta": []}', "/meta"),
     (b'{"meta": {"a": "' + b"x" * 5000 + b'"}}', "/meta"),
+    (b'{"meta": {"a": ' + b"[" * 900 + b"]" * 900 + b"}}", "/meta"),
     (b'{"wait": 5}', "/wait"),
 ]
 

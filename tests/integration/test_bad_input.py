@@ -120,6 +120,15 @@ def test_meta(meta: object) -> None:
         latch("job", meta=meta)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("levels", [17, 300, 100_000])
+def test_meta_that_nobody_could_read_again(levels: int) -> None:
+    deep: dict[str, object] = {}
+    for _ in range(levels - 1):
+        deep = {"a": deep}
+    with pytest.raises(LatchValueError, match="16 levels"):
+        latch("job", meta=deep)
+
+
 @values("owner", 1, b"me", ["me"], object())
 def test_owner(owner: object) -> None:
     with pytest.raises(LatchValueError, match="owner"):

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_latch.core.owner import FIELD, RECORD, Owner, boot_id, clean, process_started
+from django_latch.core.owner import (
+    FIELD,
+    LEVELS,
+    RECORD,
+    Owner,
+    boot_id,
+    clean,
+    is_flat,
+    process_started,
+)
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -47,6 +56,33 @@ def test_fields_of_a_wrong_type_are_dropped(facts: dict[str, object]) -> None:
     assert isinstance(owner.label, str)
     assert isinstance(owner.pid, int)
     owner.describe()
+
+
+def nested(levels: int) -> dict[str, object]:
+    value: dict[str, object] = {}
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return value
+
+
+def test_depth_is_told_without_reaching_the_bottom() -> None:
+    assert is_flat(nested(LEVELS))
+    assert not is_flat(nested(LEVELS + 1))
+    assert not is_flat([nested(10**5)])
+
+
+@pytest.mark.parametrize("levels", [LEVELS + 1, 400, 1900])
+def test_facts_too_deep_to_be_shown_are_dropped(levels: int) -> None:
+    text = '{"label":"me","meta":' + '{"a":' * levels + "1" + "}" * levels + "}"
+    owner = Owner.from_json(text)
+    assert "me" in owner.describe()
+    assert owner.meta is None
+    json.dumps(owner.as_dict())
+
+
+def test_facts_of_another_version_are_left_out() -> None:
+    owner = Owner.from_json('{"label": "me", "colour": {"a": 1}, "size": 3, "shape": "x"}')
+    assert owner == Owner(label="me")
 
 
 def test_records_are_bounded() -> None:
