@@ -43,8 +43,15 @@ IDLE: Final = 10.0
 #: Seconds an offer may stay unread before the next waiter is told. request.lua wants 0.02 at least.
 NUDGE: Final = 0.025
 
+#: Seconds after an error of the heartbeat's own, which may be there again at once.
+STUMBLE: Final = 0.1
+
 #: Seconds for everything that is released at exit.
 EXIT_BUDGET: Final = 1.0
+
+
+#: What the log says of an error that nobody has thought of.
+FAULT: Final = "the heartbeat met an error of its own and goes on"
 
 
 @dataclass(slots=True)
@@ -137,11 +144,12 @@ class Heartbeat:
     def _run(self) -> None:
         mutex, seen = self._mutex, 0
         while self._mutex is mutex:  # not after a reset
+            least = 0.0
             try:
                 self.beat()
             except Exception:
-                # Whatever it was, the other leases of the process still need their renewals.
-                logger.exception("the heartbeat met an error of its own and goes on")
+                logger.exception(FAULT)
+                least = STUMBLE
             with mutex:
                 dues = [lease.due for lease in self._alive()]
                 dues += [debt.due for debt in [*self._debts.values(), *self._nudges.values()]]
@@ -150,7 +158,7 @@ class Heartbeat:
                     dues = [now() + LINGER]
                 seen = self._added
                 self._next = min([*dues, now() + IDLE])
-                pause = self._next - now()
+                pause = max(self._next - now(), least)
             if pause > 0:
                 self._bell.acquire(True, pause)
 
@@ -178,10 +186,7 @@ class Heartbeat:
         # Shorter than the interval, so that one lost answer never costs a lease.
         patience = sent + min(max(0.8 * min(lease.interval for lease in leases), 0.1), 5.0)
         calls = [lease.renewal(patience) for lease in leases]
-        try:
-            outcomes = leases[0].store.batch(calls)
-        except StoreError as error:
-            outcomes = [error] * len(leases)
+        outcomes = _outcomes(leases[0].store, calls)
         for lease, outcome in zip(leases, outcomes, strict=True):
             lease.heard(outcome, sent)
 
@@ -230,10 +235,20 @@ def _by_store(items: Sequence[S]) -> list[list[S]]:
 def _batch(store: Store, calls: list[Call[Any]], until: float) -> list[Any]:
     """Run calls until then; no answer is an outcome."""
     timed = [replace(call, until=until) for call in calls]
+    return _outcomes(store, timed)
+
+
+def _outcomes(store: Store, calls: list[Call[Any]]) -> list[Any]:
+    """Run calls. Any error is no answer: other stores' leases and debts still need theirs."""
     try:
-        return store.batch(timed)
+        return store.batch(calls)
     except StoreError as error:
         return [error] * len(calls)
+    except Exception as error:
+        logger.exception(FAULT)
+        problem = type(error).__name__
+        none = StoreError(problem, reason="connection", unanswered=True, again=True)
+        return [none] * len(calls)
 
 
 heartbeat = Heartbeat()

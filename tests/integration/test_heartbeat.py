@@ -12,7 +12,7 @@ from django_latch import Latch, LatchLost, latch
 from django_latch import heartbeat as module
 from django_latch.heartbeat import heartbeat
 from tests.integration import audit
-from tests.integration.aliases import locks_at, timeouts
+from tests.integration.aliases import latch_settings, locks_at, timeouts
 from tests.integration.proxy import proxy
 from tests.integration.until import until
 
@@ -117,6 +117,29 @@ def test_an_error_in_the_heartbeat_does_not_end_it(
         time.sleep(0.8)
         lease.ensure_held()
     assert "met an error of its own" in caplog.text
+
+
+def test_a_fault_of_one_store_costs_its_own_leases_only_and_no_time(
+    raw: redis.Redis, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = lock("broken", ttl=0.9).acquire()
+    with latch_settings(PREFIX="other"), lock("sound", ttl=0.9) as sound:
+        batch = type(broken.store).batch
+
+        def fail(self: object, calls: object) -> object:
+            if self is broken.store:
+                raise ZeroDivisionError("in a credential provider, for instance")
+            return batch(self, calls)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(type(broken.store), "batch", fail)
+        until(lambda: broken.lost)
+        sound.ensure_held()
+        time.sleep(0.5)
+        sound.ensure_held()
+        monkeypatch.undo()
+    raw.delete(*raw.keys("other:*"))
+    assert broken.lost == "unreachable"
+    assert 0 < caplog.text.count("met an error of its own") < 20
 
 
 def test_dropping_a_lease_warns_and_stops_its_renewal(raw: redis.Redis) -> None:
