@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from django_latch.core import replies
@@ -27,21 +28,24 @@ def repair(at: RedisStore, *, dry_run: bool) -> list[tuple[str, str]]:
         found = replies.text(at.command("TYPE", key))
         if found == "none" or expected is None:
             continue
-        if found != expected:
-            problem = f"{key} was a {found} where a {expected} belongs"
-            mending: tuple[str | int, ...] = ("UNLINK", key)
-        elif replies.number(at.command("PTTL", key)) == -1:
-            problem = f"{key} had no end"
-            mending = ("PEXPIRE", key, WEEK)
-        elif kind == "R" and (broken := _unreadable(at, key)):
-            problem = f"{key} held {len(broken)} unreadable records"
-            mending = ("HDEL", key, *broken)
-        else:
-            continue
-        if not dry_run:
-            at.command(*mending)
-        done.append((name or key, problem))
+        for problem, mending in _faults(at, key, kind, found, expected):
+            if not dry_run:
+                at.command(*mending)
+            done.append((name or key, problem))
     return done
+
+
+def _faults(
+    at: RedisStore, key: str, kind: str, found: str, expected: str
+) -> Iterator[tuple[str, tuple[str | int, ...]]]:
+    """What is wrong with a key, and the command that mends it."""
+    if found != expected:
+        yield f"{key} was a {found} where a {expected} belongs", ("UNLINK", key)
+        return
+    if replies.number(at.command("PTTL", key)) == -1:
+        yield f"{key} had no end", ("PEXPIRE", key, WEEK)
+    if kind == "R" and (broken := _unreadable(at, key)):
+        yield f"{key} held {len(broken)} unreadable records", ("HDEL", key, *broken)
 
 
 def recorded(at: RedisStore) -> set[str]:

@@ -164,6 +164,14 @@ def test_a_poisoned_record_hurts_only_its_own_lock(raw: redis.Redis, poison: str
         acquire().release()
 
 
+def test_a_poisoned_record_without_an_end_is_repaired_at_once(raw: redis.Redis) -> None:
+    raw.hset(audit.key("R", "job"), mapping={"@": "a", "a": "x"})
+    done = inventory.clear_stale(actor="a test")
+    assert [each.what for each in done if each.name == "job"] == ["repaired"] * 2
+    acquire().release()
+    audit.assert_sound(raw)
+
+
 def test_a_poisoned_list_of_holders_frees_the_lock_and_tells_the_holder(raw: redis.Redis) -> None:
     lease = acquire(heartbeat=False)
     raw.hset(audit.key("R", "job"), "@", "some thing else")
