@@ -13,6 +13,7 @@ from django.core.management import CommandError, call_command
 from django_latch import inventory, signals
 from django_latch.management.base import parse_duration
 from tests.holding import Hold
+from tests.integration import audit
 
 
 def run(*args: str, **options: Any) -> tuple[list[dict[str, Any]], str]:
@@ -83,6 +84,29 @@ def test_all_frees_everything_and_says_who_and_why(hold: Hold) -> None:
     assert held() == []
     assert {(t["name"], t["reason"]) for t in told} == {("a", "deploy")}
     assert told[0]["actor"].startswith("latch_clear@")
+
+
+@pytest.mark.parametrize("args", [("--all",), ("[abc]ad", "bad", "good", "mad")])
+def test_a_lock_that_cannot_be_read_keeps_no_other_from_being_freed(
+    raw: redis.Redis, hold: Hold, args: tuple[str, ...]
+) -> None:
+    hold("good")
+    bad = hold("bad", ttl=30)  # it ends first, so it comes first
+    hold("mad")
+    raw.hset(audit.key("R", "bad"), bad.token, "junk")
+    out = StringIO()
+    with pytest.raises(CommandError, match="cannot be read") as refused:
+        call_command("latch_clear", *args, interactive=False, format="json", stdout=out)
+    assert refused.value.returncode == 1
+    outcomes = {record["name"]: record for record in json.loads(out.getvalue())}
+    assert {name: record["outcome"] for name, record in outcomes.items()} == {
+        "bad": "unreadable",
+        "good": "freed",
+        "mad": "freed",
+    }
+    assert "R:bad" in outcomes["bad"]["detail"]
+    assert run()[0][0]["outcome"] == "repaired"
+    assert held() == []
 
 
 def test_older_than_spares_the_young(hold: Hold) -> None:

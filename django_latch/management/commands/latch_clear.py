@@ -12,7 +12,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from django_latch import inventory
 from django_latch.core.owner import Owner, clean
-from django_latch.exceptions import LatchNotHeld
+from django_latch.exceptions import LatchCorrupt, LatchNotHeld
 from django_latch.live import MAXIMUM
 from django_latch.management import foreign
 from django_latch.management.base import NOTHING_MATCHED, LatchCommand, matcher, parse_duration
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 HEADS = ("NAME", "OUTCOME", "HOLDER", "FENCE", "DETAIL")
 NOT_HELD = "not held"
+UNREADABLE = "unreadable"
 
 #: Leases that the question lists by name.
 SHOWN = 20
@@ -50,7 +51,8 @@ class Outcome:
 
     def row(self) -> tuple[object, ...]:
         """A line of the table."""
-        return self.name, self.outcome, self.owner.describe(), self.fence or "-", self.detail
+        who = self.owner.describe() if self.fence else "-"
+        return self.name, self.outcome, who, self.fence or "-", self.detail
 
 
 class Command(LatchCommand):
@@ -135,10 +137,11 @@ class Command(LatchCommand):
         outcomes: list[Outcome] = []
         try:
             for name, holder in holds:
-                done = "would free" if options["dry_run"] else self._free(name, holder, options)
-                outcomes.append(Outcome(name, done, holder.fence, holder.owner))
+                outcomes.append(self._outcome(name, holder, options))
         finally:  # an outage half-way: what was done is told all the same
             self._print(outcomes, options)
+        if any(outcome.outcome == UNREADABLE for outcome in outcomes):
+            raise CommandError("Some cannot be read; `manage.py latch_clear` alone repairs them.")
         if all(outcome.outcome == NOT_HELD for outcome in outcomes):
             raise CommandError("None of them was still held.", returncode=NOTHING_MATCHED)
 
@@ -166,6 +169,14 @@ class Command(LatchCommand):
         self.stderr.flush()
         if sys.stdin.readline().strip() != "yes":
             raise CommandError("Nothing was freed.")
+
+    def _outcome(self, name: str, holder: HolderInfo, options: Mapping[str, Any]) -> Outcome:
+        """Free one lease. A lock that cannot be read is said to be so, and hurts no other."""
+        try:
+            done = "would free" if options["dry_run"] else self._free(name, holder, options)
+        except LatchCorrupt as error:
+            return Outcome(name, UNREADABLE, None, Owner(), str(error))
+        return Outcome(name, done, holder.fence, holder.owner)
 
     @staticmethod
     def _free(name: str, holder: HolderInfo, options: Mapping[str, Any]) -> str:
