@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.test import Client
+from django.test import Client, override_settings
 
 from django_latch import LatchNotHeld, inventory, signals
 from django_latch.admin import LockAdmin
@@ -118,6 +118,19 @@ def test_one_of_several_holders(client: Client, hold: Hold) -> None:
     action, data = ask(client, "mail", fence=first.fence)
     client.post(action, {**data, "reason": "stuck"})
     assert [h.fence for h in inventory.get("mail").holders] == [second.fence]
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_page_of_a_lock_leads_to_one_of_several_holders(
+    client: Client, hold: Hold, language: str
+) -> None:
+    first, second = hold("mail", limit=2), hold("mail", limit=2)
+    with override_settings(USE_THOUSAND_SEPARATOR=True, LANGUAGE_CODE=language):
+        page = Page(client.get(LIST + "mail/change/"))
+        _, *links = [a["href"] for _, a in page.tags if a.get("class") == "latch-release"]
+        for lease, link in zip((first, second), links, strict=True):
+            _, data = Page(client.get(link)).confirmation()
+            assert data["lease"] == [f"{lease.fence}:{lease.fingerprint}:mail"]
 
 
 def select(client: Client, names: list[str], query: str = "", **more: str) -> Page:
