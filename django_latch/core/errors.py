@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from django_latch.core import replies
 from django_latch.core.calls import StoreError
@@ -25,9 +25,13 @@ class JobFinished(LatchNotAcquired):
     """The job that asks has finished already: this is another copy of its message."""
 
 
+#: The last moment that has a date, in milliseconds.
+LAST: Final = 253_402_300_799_999
+
+
 def moment(ms: int) -> datetime:
-    """A moment of the server's clock."""
-    return datetime.fromtimestamp(ms / 1000, UTC)
+    """A moment of the server's clock; the last one for what no clock can have said."""
+    return datetime.fromtimestamp(min(ms, LAST) / 1000, UTC)
 
 
 def _facts(ask: Ask, held: replies.Held, waited: float = 0.0) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import redis
 
 from django_latch import (
     Latch,
+    LatchBusy,
     LatchCorrupt,
     LatchNotHeld,
     LatchTimeout,
@@ -164,9 +165,21 @@ def test_a_poisoned_record_hurts_only_its_own_lock(raw: redis.Redis, poison: str
         acquire().release()
 
 
+def test_a_record_of_a_time_without_a_date_hurts_only_its_own_lock(raw: redis.Redis) -> None:
+    with latch("other", timeout=0):
+        lease = acquire(heartbeat=False)
+        record = raw.hget(audit.key("R", "job"), lease.token)
+        state, fence, _, *rest = record.split("|")
+        raw.hset(audit.key("R", "job"), lease.token, "|".join([state, fence, "9" * 18, *rest]))
+        with pytest.raises(LatchBusy):
+            acquire()
+        assert {lock.name for lock in inventory.page(0, 10)} == {"job", "other"}
+        lease.release()
+
+
 def test_a_poisoned_record_without_an_end_is_repaired_at_once(raw: redis.Redis) -> None:
     raw.hset(audit.key("R", "job"), mapping={"@": "a", "a": "x"})
-    done = inventory.clear_stale(actor="a test")
+    done = clear_stale(actor="a test")
     assert [each.what for each in done if each.name == "job"] == ["repaired"] * 2
     acquire().release()
     audit.assert_sound(raw)
