@@ -73,6 +73,12 @@ def _text(key: str, value: Any) -> str | None:
     return value
 
 
+def _alias(key: str, value: Any) -> str:
+    if not (isinstance(value, str) and value.isprintable()):
+        raise SettingError(key, f"must be the name of an alias in CACHES, not {value!r:.80}")
+    return value
+
+
 def _dotted(key: str, value: Any) -> Callable[..., Any] | None:
     if value is None:
         return None
@@ -136,7 +142,7 @@ def _checked(
 
 #: name -> (default, check). The documentation's table is compared with this.
 SETTINGS: Final[Mapping[str, tuple[Any, Callable[[str, Any], Any]]]] = {
-    "CACHE_ALIAS": ("default", _text),
+    "CACHE_ALIAS": ("default", _alias),
     "BACKEND": ("redis", _one_of("redis", "memory")),
     "PREFIX": (None, _text),
     "NAMESPACE": (None, _dotted),

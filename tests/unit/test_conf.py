@@ -42,6 +42,7 @@ WRONG = [
     ("EVENTS", ["all"]),
     ("BACKEND", "memcached"),
     ("CACHE_ALIAS", 7),
+    ("CACHE_ALIAS", None),
     ("CACHE_ALIAS", "a\nb"),
     ("PREFIX", b"x"),
     ("GRACE", 0.5),
