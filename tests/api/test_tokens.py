@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -59,6 +60,34 @@ def test_what_is_refused(args: tuple[str, ...]) -> None:
     with pytest.raises(CommandError):
         call_command("latch_token", *args)
     assert not ApiToken.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "told"),
+    [
+        (("create",), 2, "create needs the account; see --help"),
+        (("revoke",), 2, "revoke needs the id of a token; see --help"),
+        (("create", "ci"), 2, "create needs --scope; * is every key"),
+        (("create", "c/i", "--scope", "a"), 1, "account: Enter a valid value."),
+        (("create", "ci", "--scope", "a:"), 1, "scopes: “a:” is no scope"),
+        (("revoke", "7"), 3, "There is no token '7'."),
+    ],
+)
+def test_a_refusal_says_what_and_has_its_exit_code(
+    args: tuple[str, ...], code: int, told: str
+) -> None:
+    with pytest.raises(CommandError, match="^" + re.escape(told)) as refused:
+        call_command("latch_token", *args)
+    assert refused.value.returncode == code
+
+
+def test_the_scopes_of_the_admin_are_listed_as_those_of_the_command(
+    admin_client: Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = {"account": "ci", "scopes": "sync\r\ndeploy"}
+    admin_client.post("/admin/django_latch/apitoken/add/", data)
+    call_command("latch_token", "list", "--format", "json")
+    assert json.loads(capsys.readouterr().out)[0]["scopes"] == ["sync", "deploy"]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -40,10 +40,13 @@ class Command(LatchCommand):
         if options["what"] == "list":
             return self._list(options)
         if not options["which"]:
-            raise CommandError(f"{options['what']} needs one more argument; see --help", 2)
+            which = "the account" if options["what"] == "create" else "the id of a token"
+            raise CommandError(f"{options['what']} needs {which}; see --help", returncode=2)
         return self._create(options) if options["what"] == "create" else self._revoke(options)
 
     def _create(self, options: Mapping[str, Any]) -> None:
+        if not options["scope"]:
+            raise CommandError("create needs --scope; * is every key", returncode=2)
         token = ApiToken(
             account=options["which"],
             scopes="\n".join(options["scope"]),
@@ -53,7 +56,8 @@ class Command(LatchCommand):
         try:
             token.clean_fields(exclude=["digest"])
         except ValidationError as error:
-            raise CommandError(" ".join(error.messages)) from error
+            told = (f"{field}: {' '.join(said)}" for field, said in error.message_dict.items())
+            raise CommandError(" ".join(told)) from error
         secret = token.issue()
         self.note(f"Token {token.pk}. Its secret is shown only now:", options)
         if options["format"] == "json":
@@ -67,7 +71,7 @@ class Command(LatchCommand):
             self.print_json(tokens)
         elif tokens:
             rows = [list(map(_cell, record.values())) for record in tokens]
-            self.print_rows([head.upper() for head in tokens[0]], rows)
+            self.print_rows([head.upper().replace("_", " ") for head in tokens[0]], rows)
         else:
             self.note("There is no token.", options)
 
@@ -84,7 +88,7 @@ def _record(token: ApiToken) -> dict[str, Any]:
     return {
         "id": token.pk,
         "account": token.account,
-        "scopes": token.scopes.split("\n"),
+        "scopes": [scope.strip() for scope in token.scopes.split("\n")],
         "read_only": token.read_only,
         "may_force": token.may_force,
         "created_at": token.created_at.isoformat(),
