@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any, Final, NoReturn
 
 from django.core.exceptions import RequestDataTooBig
-from django.http import HttpRequest, UnreadablePostError
+from django.http import HttpRequest, RawPostDataException, UnreadablePostError
 
 from django_latch.api.problems import Problem, invalid
 from django_latch.arguments import META, PERMITS, is_meta
@@ -59,6 +59,8 @@ def _read(request: HttpRequest) -> bytes:
         body = b"" if length.isdecimal() and int(length) > BODY else request.body
     except RequestDataTooBig:
         body = b"." * (BODY + 1)
+    except RawPostDataException:  # the CSRF check has looked for its token in a form
+        raise invalid("invalid_request", {"": "the body is a form, and must be JSON"}) from None
     except UnreadablePostError:
         raise invalid("invalid_request", {"": "the body could not be read"}) from None
     if len(body) > BODY or (length.isdecimal() and int(length) > BODY):

@@ -104,7 +104,7 @@ class Problem(Exception):
 def invalid(code: str, errors: Mapping[str, str]) -> Problem:
     """What is wrong with a request, by the pointer or name of each faulty part."""
     listed = [{"pointer": pointer, "detail": detail} for pointer, detail in errors.items()]
-    told = "; ".join(f"{pointer}: {detail}" for pointer, detail in errors.items())
+    told = "; ".join(f"{where}: {detail}" if where else detail for where, detail in errors.items())
     return Problem(code, told, errors=listed)
 
 

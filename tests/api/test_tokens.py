@@ -156,3 +156,14 @@ def test_a_login_needs_permissions_and_csrf() -> None:
 def test_nobody_is_refused() -> None:
     assert Client().get("/v1/latch/x").status_code == 401
     assert signed_in().get("/v1/latch/x").status_code == 403
+
+
+@override_settings(ROOT_URLCONF="tests.api.urls", DJANGO_LATCH=LOGIN)
+@pytest.mark.django_db(transaction=True)
+def test_a_form_is_no_failure_of_the_server() -> None:
+    client = signed_in("view_activelock", "release_activelock", enforce_csrf_checks=True)
+    client.get("/admin/login/")
+    token = client.cookies["csrftoken"].value
+    answer = client.post("/v1/latch/form", {"ttl": "5"}, headers={"X-CSRFToken": token})
+    assert answer.status_code == 400
+    assert answer.json()["detail"] == "the body is a form, and must be JSON"
