@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from django_latch.conf import FOREVER
 from django_latch.core.owner import LEVELS, Owner, is_flat
-from django_latch.core.timing import seconds
+from django_latch.core.timing import FOREVER, seconds
 from django_latch.exceptions import LatchValueError
 
 Seconds = float | timedelta

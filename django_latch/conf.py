@@ -11,11 +11,8 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
-from django_latch.core.timing import SHORTEST, seconds
+from django_latch.core.timing import FOREVER, SHORTEST, seconds
 from django_latch.exceptions import LatchValueError
-
-#: Longest time any setting may name, in seconds (ten years): keeps every sum inside integers.
-FOREVER: Final = 10 * 365 * 86400
 
 #: How much later than a slice's end a living waiter's poll may arrive, in seconds.
 MARGIN: Final = 1.0

@@ -10,12 +10,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from django_latch import signals
-from django_latch.conf import FOREVER, Settings, conf
+from django_latch.conf import Settings, conf
 from django_latch.core import flow, replies, verbs
 from django_latch.core.calls import StoreError
 from django_latch.core.errors import JobFinished
 from django_latch.core.flow import Grant
-from django_latch.core.timing import deadline, seconds
+from django_latch.core.timing import FOREVER, deadline, seconds
 from django_latch.core.tokens import check_token, new_token
 from django_latch.current import as_current, current_lease
 from django_latch.decorated import locked

@@ -35,8 +35,7 @@ class AsyncRemoteLease(Held):
     async def renew_once(self) -> float:
         """Renew in the background. Returns seconds until the next time; 0 for never."""
         try:
-            flow = steps.renewing(self.key, self.token, self.ttl)
-            return self._heard(await self._client.run(flow))
+            return self._heard(await self._client.run(self._renewing()))
         except LatchError as error:
             return self._heard(error)
 
@@ -44,7 +43,7 @@ class AsyncRemoteLease(Held):
         """The async twin of `RemoteLease.renew`."""
         self.ensure_held()
         try:
-            self._heard(await self._client.run(steps.renewing(self.key, self.token, self.ttl)))
+            self._heard(await self._client.run(self._renewing()))
         except LatchError as error:
             self._heard(error)
             raise
@@ -83,9 +82,9 @@ class AsyncRemoteLease(Held):
             logger.warning("%r was not released: %s", self.key, trouble)
         finally:
             self._stop()
+            self._end()
         if reason and error is None:
             self.ensure_held()
-        self._end()
 
 
 async def _renew(lease: weakref.ref[AsyncRemoteLease], pause: float) -> None:

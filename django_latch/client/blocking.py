@@ -35,7 +35,7 @@ class RemoteLease(Held):
     def renew_once(self) -> float:
         """Renew in the background. Returns seconds until the next time; 0 for never."""
         try:
-            return self._heard(self._client.run(steps.renewing(self.key, self.token, self.ttl)))
+            return self._heard(self._client.run(self._renewing()))
         except LatchError as error:
             return self._heard(error)
 
@@ -48,7 +48,7 @@ class RemoteLease(Held):
         """
         self.ensure_held()
         try:
-            self._heard(self._client.run(steps.renewing(self.key, self.token, self.ttl)))
+            self._heard(self._client.run(self._renewing()))
         except LatchError as error:
             self._heard(error)
             raise
@@ -88,9 +88,9 @@ class RemoteLease(Held):
             logger.warning("%r was not released: %s", self.key, trouble)
         finally:
             self._stop.set()
+            self._end()
         if reason and error is None:
             self.ensure_held()
-        self._end()
 
 
 def _renew(lease: weakref.ref[RemoteLease], stop: threading.Event, pause: float) -> None:

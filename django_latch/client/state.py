@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from django_latch.client.steps import Granted
+from django_latch.client.steps import Flow, Granted, renewing
 from django_latch.core.timing import now
 from django_latch.exceptions import LatchError, LatchLost, LatchNotHeld, LatchUnavailable
 
@@ -69,6 +69,9 @@ class Held:
             raise LatchLost(
                 f"the lease on {self.key!r} is gone: {reason}", name=self.key, reason=reason
             )
+
+    def _renewing(self) -> Flow[float]:
+        return renewing(self.key, self.token, self.ttl, self.fence)
 
     def _lose(self, reason: str, at: float) -> None:
         self._reason, self._lost_at = reason, at

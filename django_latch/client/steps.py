@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from django_latch.client.answers import error_of
 from django_latch.core.timing import DRIFT, now
-from django_latch.exceptions import LatchError, LatchUnavailable
+from django_latch.exceptions import LatchError, LatchNotHeld, LatchUnavailable
 
 T = TypeVar("T")
 
@@ -107,7 +107,7 @@ def _until_granted(
             )
             pause = PAUSE
         else:
-            if reply.status == 200:
+            if reply.status == 200 and "fence" in reply.body:
                 return Granted(reply.body["fence"], deadline(sent, wanted["ttl"]), now() - begun)
             trouble = error_of(reply.status, reply.body)
             pause = float(reply.body.get("retry_after", PAUSE))
@@ -135,11 +135,11 @@ def deadline(sent: float, ttl: float) -> float:
     return sent + ttl * (1 - DRIFT)
 
 
-def renewing(key: str, token: str, ttl: float) -> Flow[float]:
+def renewing(key: str, token: str, ttl: float, fence: int) -> Flow[float]:
     """Renew once. Returns the new deadline.
 
     Raises:
-        LatchNotHeld: it is lost.
+        LatchNotHeld: it is lost; also where the token has another lease, with another fence.
         LatchUnavailable: no answer.
     """
     sent = now()
@@ -150,8 +150,14 @@ def renewing(key: str, token: str, ttl: float) -> Flow[float]:
         raise LatchUnavailable(
             f"no answer about {key!r}: {error}", name=key, reason="connection"
         ) from error
-    if reply.status != 200:
+    if reply.status != 200 or "fence" not in reply.body:
         raise error_of(reply.status, reply.body)
+    if reply.body["fence"] != fence:
+        raise LatchNotHeld(
+            f"the lease on {key!r} was made anew, under another fence",
+            name=key,
+            reason="superseded",
+        )
     return deadline(sent, ttl)
 
 
@@ -167,7 +173,7 @@ def asking(request: Request) -> Flow[Mapping[str, Any]]:
         except Unreachable as error:
             trouble: LatchError = LatchUnavailable(f"no answer: {error}", reason="connection")
         else:
-            if reply.status == 200:
+            if reply.status == 200 and "key" in reply.body:
                 return reply.body  # type: ignore[no-any-return]
             trouble = error_of(reply.status, reply.body)
         if not isinstance(trouble, LatchUnavailable) or not more:

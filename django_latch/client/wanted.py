@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
+from django_latch.core.timing import FOREVER, SHORTEST, seconds
 from django_latch.core.tokens import new_token
 
 
@@ -14,7 +16,7 @@ class Options:
     """What an acquire may say.
 
     Parameters:
-        ttl: seconds the lock outlives the last renewal.
+        ttl: seconds (or timedelta) the lock outlives the last renewal.
         timeout: seconds to wait; 0 is one try. Longer than the server's limit for one request
             is well: the client goes on, in the same place.
         limit: how many may hold it at once.
@@ -23,8 +25,8 @@ class Options:
         renew: renew in the background.
     """
 
-    ttl: float = 30.0
-    timeout: float = 10.0
+    ttl: float | timedelta = 30.0
+    timeout: float | timedelta = 10.0
     limit: int = 1
     owner: str | None = None
     meta: Mapping[str, Any] | None = None
@@ -32,11 +34,15 @@ class Options:
 
 
 def wanted(options: Options) -> dict[str, Any]:
-    """The body of an acquire, with a token of its own."""
+    """The body of an acquire, with a token of its own.
+
+    Raises:
+        LatchValueError: no durations; the server knows the bounds.
+    """
     body: dict[str, Any] = {
         "token": new_token(),
-        "ttl": options.ttl,
-        "timeout": options.timeout,
+        "ttl": seconds(options.ttl, "ttl", least=SHORTEST, most=FOREVER),
+        "timeout": seconds(options.timeout, "timeout", least=0, most=FOREVER),
         "limit": options.limit,
     }
     if options.owner is not None:

@@ -21,6 +21,9 @@ now = (
 #: Share of a lease given up for clocks that run at different speeds.
 DRIFT: Final = 0.01
 
+#: Longest time that may be asked for, in seconds (ten years): keeps every sum inside integers.
+FOREVER: Final = 10 * 365 * 86400
+
 #: The shortest lease in seconds; shorter ones end before a reply can arrive.
 SHORTEST: Final = 0.01
 

@@ -10,7 +10,7 @@ import pytest
 
 from django_latch import LatchBusy, LatchError, LatchLost, LatchNotHeld, LatchTimeout, inventory
 from django_latch.client import AsyncLatchClient, LatchClient
-from django_latch.exceptions import LatchNameError, LatchUnavailable
+from django_latch.exceptions import LatchNameError, LatchUnavailable, LatchValueError
 from tests.api.conftest import Api
 from tests.api.server import Server
 from tests.integration.until import until
@@ -82,6 +82,22 @@ def test_a_block_that_ran_on_without_the_lock_says_so(client: LatchClient, key: 
         work()
 
 
+@pytest.mark.parametrize("renew", [True, False])
+def test_the_overrun_ends_with_the_block(client: LatchClient, key: str, renew: bool) -> None:
+    leases = []
+
+    def work() -> None:
+        with client.lock(key, ttl=0.3, timeout=0, renew=renew) as lease:
+            leases.append(lease)
+            client.force(key, "test")
+            until(lambda: lease.lost)
+
+    with pytest.raises(LatchLost):
+        work()
+    overrun = leases[0].overrun
+    assert 0 < overrun == leases[0].overrun
+
+
 def test_learns_of_a_release_by_force(client: LatchClient, key: str) -> None:
     lease = client.acquire(key, ttl=1, timeout=0)
     client.force(key, "test")
@@ -103,6 +119,47 @@ def test_maps_refusals(client: LatchClient, api: Api, server: Server, key: str) 
     assert error.value.reason == "unauthenticated"
     with LatchClient("http://127.0.0.1:1", token="x") as gone, pytest.raises(LatchUnavailable):
         gone.acquire(key, timeout=0)
+
+
+@pytest.mark.parametrize("option", ["ttl", "timeout"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1, "5", None, True])
+def test_refuses_what_is_no_duration(client: LatchClient, option: str, value: object) -> None:
+    with pytest.raises(LatchValueError, match=option):
+        client.acquire("job", **{option: value})
+
+
+def answering(*bodies: object) -> LatchClient:
+    """A client of something that answers 200, last with the last of these bodies."""
+    left = [httpx.Response(200, json=body) for body in bodies]
+    transport = httpx.MockTransport(lambda _: left.pop(0) if len(left) > 1 else left[0])
+    return LatchClient("http://proxy", token="x", transport=transport)
+
+
+@pytest.mark.parametrize("body", [{}, [], "sorry", {"status": "maintenance"}])
+def test_a_page_with_status_200_is_no_lease(body: object) -> None:
+    client = answering(body)
+    for ask in (
+        lambda: client.acquire("job", timeout=0),
+        lambda: client.inspect("job"),
+        lambda: client.force("job", "test"),
+    ):
+        with pytest.raises(LatchUnavailable, match="200"):
+            ask()
+    client = answering({"fence": 7, "key": "job"}, body)
+    lease = client.acquire("job", ttl=30, timeout=0, renew=False)
+    with pytest.raises(LatchUnavailable):
+        lease.renew()
+    assert lease.lost is None
+    with pytest.raises(LatchUnavailable):
+        lease.release()
+
+
+def test_a_renewal_under_another_fence_is_a_loss() -> None:
+    client = answering({"fence": 7, "key": "job"}, {"fence": 8, "key": "job"})
+    lease = client.acquire("job", ttl=30, timeout=0, renew=False)
+    with pytest.raises(LatchNotHeld):
+        lease.renew()
+    assert lease.lost == "superseded"
 
 
 class LosesFirstReply(httpx.HTTPTransport):
