@@ -116,11 +116,12 @@ def unavailable(name: str, error: StoreError, waited: float = 0.0) -> LatchError
             reason="timeout",
         )
     hint = {
-        "auth": "; check the user name and password of the cache alias",
+        "auth": "; check the user name, password and rights of the cache alias",
         "oom": "; the server's memory is full",
     }.get(error.reason, "")
+    about = f" about {name!r}" if name else ""
     return LatchUnavailable(
-        f"the lock store gave no usable answer about {name!r} ({error}){hint}",
+        f"the lock store gave no usable answer{about} ({error}){hint}",
         name=name,
         reason=error.reason,
         waited=round(waited, 3),

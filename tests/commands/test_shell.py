@@ -71,6 +71,7 @@ def test_exit_4_when_redis_is_away(manage: Manage, command: str) -> None:
     done = manage(command, **{servers.URL: "redis://user:hunter2@127.0.0.1:1"})
     assert time.monotonic() - began < 5 + 2
     assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr.startswith("CommandError: the lock store gave no usable answer (Connection")
     assert "hunter2" not in done.stderr
     assert "Traceback" not in done.stderr
 
