@@ -22,7 +22,7 @@ from django.views.decorators.http import require_http_methods
 from django_latch import inventory
 from django_latch.admin.leases import Holds, Lease, ReasonForm, holds_of
 from django_latch.admin.reading import PROBLEMS, explain
-from django_latch.exceptions import LatchNotHeld
+from django_latch.exceptions import LatchCorrupt, LatchNotHeld
 from django_latch.text import duration
 
 if TYPE_CHECKING:
@@ -148,7 +148,8 @@ class ReleaseMixin(Base):
                     self.message_user(request, self._refusal(request, lease), messages.WARNING)
             except PROBLEMS as error:
                 self.message_user(request, explain(error), messages.ERROR)
-                break
+                if not isinstance(error, LatchCorrupt):  # an outage, which meets the others too
+                    break
         if released:
             text = ngettext(
                 "%(count)d lease was released.", "%(count)d leases were released.", released

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+import redis
 from django.contrib.admin.models import LogEntry
 from django.test import Client, override_settings
 
@@ -8,6 +9,7 @@ from django_latch import LatchNotHeld, inventory, signals
 from django_latch.admin import LockAdmin
 from tests.admin.pages import LIST, Page, ask, messages_of, names_of
 from tests.holding import Hold
+from tests.integration import audit
 
 RELEASE = LIST + "release/"
 
@@ -138,6 +140,20 @@ def select(client: Client, names: list[str], query: str = "", **more: str) -> Pa
     response = client.post(LIST + query, data)
     assert response.status_code == 200
     return Page(response)
+
+
+def test_a_lock_that_cannot_be_read_keeps_no_other_from_being_freed(
+    client: Client, hold: Hold, raw: redis.Redis
+) -> None:
+    leases = [hold(name) for name in ("a", "bad", "c")]
+    raw.hset(audit.key("R", "bad"), leases[1].token, "junk")
+    action, data = select(client, ["a", "bad", "c"]).confirmation()
+    response = client.post(action, {**data, "reason": "stuck"}, follow=True)
+    problem, done = messages_of(response)
+    assert "R:bad" in problem
+    assert done == "2 leases were released."
+    assert [lock.name for lock in inventory.page(0, 10)] == ["bad"]
+    raw.flushdb()
 
 
 def test_the_action_frees_the_selected_ones(client: Client, hold: Hold) -> None:
