@@ -18,6 +18,7 @@ if state and state ~= 'queued' and NOW <= tonumber(exp) and exp - NOW <= tonumbe
     call('ZADD', INDEX, NOW + need, NAME)
     keep_index(need)
     keep(need, Q, V)
-    return reply('queued', ticket, count, exp - NOW, fence, since, who)
+    local ahead = call('ZRANK', Q, token)  -- not all, where the stamp was lost and the clock set back
+    return reply('queued', ticket, ahead, exp - NOW, fence, since, who)
   end
 end

@@ -37,6 +37,11 @@ class Ledger:
         self._ends(step)
         self._events(step)
 
+    def pass_time(self, now: int) -> None:
+        """What need not be remembered any longer is gone for good, though the clock be set back."""
+        self.told = {token: (f, until) for token, (f, until) in self.told.items() if now <= until}
+        self.ended = {t: at for t, at in self.ended.items() if now <= at + TERMS.grace}
+
     def forget(self) -> None:
         """Data was lost: a token may be told another fence, and an end may go unnoted."""
         self.told.clear()

@@ -140,6 +140,7 @@ class World(RuleBasedStateMachine):
         self.mono += us
         for side in self.sides:
             side.move(self.mono + self.offset)
+        self.ledger.pass_time((self.mono + self.offset) // 1000)
 
     @rule(seconds=st.sampled_from(TICKS))
     def tick(self, seconds: float) -> None:
