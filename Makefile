@@ -55,7 +55,7 @@ test-chaos: ## processes that contend, pause and are killed, for a minute
 .PHONY: chaos-long
 chaos-long: ## the same for five minutes
 	$(venv) test
-	LATCH_CHAOS=long $(python) -m pytest tests/chaos tests/waiting -m chaos $(ARGS)
+	LATCH_CHAOS=long $(python) -m pytest tests/chaos tests/waiting tests/snapshot -m chaos $(ARGS)
 
 .PHONY: scale
 scale: ## 100,000 locks, 10,000 leases of one process, 5,000 waiting tasks; takes minutes
@@ -90,6 +90,16 @@ exits-table: ## write docs/explanation/exits.md from what was measured (FILES=bu
 test-api: ## test the HTTP API under load, outages and fuzzing, on real servers
 	$(venv) test
 	$(python) -m pytest -m api tests/api $(ARGS)
+
+.PHONY: test-browser
+test-browser: ## test the admin and the example's pages in Chromium, which must be there
+	$(venv) test browser
+	$(python) -m pytest -m browser $(PARALLEL) tests/browser $(ARGS)
+
+.PHONY: test-databases
+test-databases: ## test what depends on the database on PostgreSQL and MariaDB, which must run
+	$(venv) test databases
+	$(python) -m tests.databases.rows $(ARGS)
 
 .PHONY: lint
 lint: ## check style, formatting and the direction of imports

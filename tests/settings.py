@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests import servers
+from tests import servers, sql
 
 servers.start_for_run()
 
@@ -42,7 +42,7 @@ TEMPLATES = [
     }
 ]
 STATIC_URL = "static/"
-DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+DATABASES = sql.databases()
 CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
     "locks": servers.alias(servers.url()),

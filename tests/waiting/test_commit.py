@@ -39,10 +39,10 @@ class Undo(Exception):
 @pytest.fixture
 def other(tmp_path: Path, django_db_setup: None, django_db_blocker: Any) -> Iterator[str]:
     """A second database. Nothing is written, so no test case need put things right."""
-    connections.databases["other"] = {
-        **connections.databases["default"],
-        "NAME": str(tmp_path / "other.sqlite3"),
-    }
+    default = connections.databases["default"]
+    # On a server a second connection to the first one will do.
+    name = str(tmp_path / "other.sqlite3") if connection.vendor == "sqlite" else default["NAME"]
+    connections.databases["other"] = {**default, "NAME": name}
     with django_db_blocker.unblock():
         yield "other"
     connections["other"].close()
