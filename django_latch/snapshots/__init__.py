@@ -30,7 +30,7 @@ def snapshot(name: str, compute: Callable[[], Any] | None = None, **options: Any
     `Snapshot`, which is also the decorator: ``@snapshot("health:{region}", fresh_for=60)``.
 
     Parameters:
-        name, **options: see `Snapshot`.
+        name, options: see `Snapshot`.
         compute: makes the value, without arguments; see `Snapshot.get`.
 
     Raises:
