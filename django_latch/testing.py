@@ -10,43 +10,59 @@ With pytest, for every test::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
-from django.test.utils import override_settings
+from django.test.utils import TestContextDecorator, override_settings
 
+from django_latch.conf import check_settings
 from django_latch.inventory import HolderInfo, LockInfo
 from django_latch.locks import Latch
-from django_latch.store.connections import forget_memory, store
+from django_latch.store.connections import Stores, store, swap_memory
 from django_latch.store.memory import MemoryStore
 
 __all__ = ["MemoryStore", "assert_free", "assert_held", "memory_locks"]
 
 
-@contextmanager
-def memory_locks(**changes: Any) -> Iterator[MemoryStore]:
-    """Keep all locks in memory, none at first; also usable as a decorator.
+class memory_locks(TestContextDecorator):  # noqa: N801  used as override_settings is
+    """Keep all locks in memory, none at first.
 
-    They are shared by the threads and tasks of this process, and by nobody else.
+    A context manager that gives the store: its `advance(seconds)` lets time pass, its `flush()`
+    loses everything. Also a decorator, of functions, coroutine functions, and `TestCase` classes,
+    where each test begins without locks. They are shared by the threads and tasks of this
+    process, and by nobody else.
 
     Parameters:
         changes: further keys of DJANGO_LATCH, such as ``TTL=5``.
 
-    Yields:
-        The store: `advance(seconds)` lets time pass, `flush()` loses everything.
+    Raises:
+        ImproperlyConfigured: on entry, a key or value that DJANGO_LATCH cannot have.
     """
-    given = getattr(settings, "DJANGO_LATCH", {})
-    with override_settings(DJANGO_LATCH={**given, **changes, "BACKEND": "memory"}):
-        forget_memory()
-        try:
-            fresh = store()
-            if not isinstance(fresh, MemoryStore):
-                raise TypeError(f"BACKEND is 'memory', and the store is {fresh!r}")
-            yield fresh
-        finally:
-            forget_memory()
+
+    def __init__(self, **changes: Any) -> None:
+        super().__init__()
+        self._changes = changes
+        # What was before, for each time that it was entered.
+        self._before: list[tuple[override_settings, Stores]] = []
+
+    def enable(self) -> MemoryStore:
+        """Begin; `with` and the decorator do it."""
+        given = getattr(settings, "DJANGO_LATCH", {})
+        latch_settings = {**given, **self._changes, "BACKEND": "memory"}
+        check_settings(latch_settings)  # before anything is changed
+        override = override_settings(DJANGO_LATCH=latch_settings)
+        override.enable()
+        self._before.append((override, swap_memory()))
+        return cast(MemoryStore, store())
+
+    def disable(self) -> None:
+        """End: the locks are forgotten, and everything is as it was."""
+        override, stores = self._before.pop()
+        swap_memory(stores)
+        override.disable()
+
+    def __enter__(self) -> MemoryStore:  # type: ignore[override]  # there it is None or Apps
+        return self.enable()
 
 
 def assert_held(name: str, *, using: str | None = None) -> HolderInfo:

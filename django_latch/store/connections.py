@@ -18,7 +18,9 @@ from django_latch.store.codec import AliasCodec
 from django_latch.store.memory import MemoryStore
 from django_latch.store.redis import RedisStore
 
-_stores: dict[tuple[str, str], Store] = {}  # by backend and alias
+Stores = dict[tuple[str, str], Store]  # by backend and alias
+
+_stores: Stores = {}
 _mutex = Lock()
 
 
@@ -85,15 +87,16 @@ def _forget(*, setting: str, **kwargs: Any) -> None:
         _drop("redis")
 
 
-def forget_memory() -> None:
-    """Begin again with empty memory stores."""
-    _drop("memory")
+def swap_memory(stores: Stores | None = None) -> Stores:
+    """Go on with other memory stores, by default with empty ones; those that were there."""
+    before = _drop("memory")
+    _stores.update(stores or {})
+    return before
 
 
-def _drop(backend: str) -> None:
-    for at in [at for at in _stores if at[0] == backend]:
-        del _stores[at]
+def _drop(backend: str) -> Stores:
+    return {at: _stores.pop(at) for at in list(_stores) if at[0] == backend}
 
 
 # A child has no part in what its parent holds in memory.
-os.register_at_fork(after_in_child=forget_memory)
+os.register_at_fork(after_in_child=swap_memory)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 import time
@@ -11,7 +12,8 @@ import pytest
 import redis
 from django.core import mail
 from django.core.checks import run_checks
-from django.test import override_settings
+from django.core.exceptions import ImproperlyConfigured
+from django.test import SimpleTestCase, override_settings
 
 from django_latch import LatchBusy, LatchNotHeld, LatchValueError, inventory, latch
 from django_latch.conf import conf
@@ -51,6 +53,46 @@ def test_each_use_begins_empty_and_the_settings_come_back() -> None:
 @memory_locks()
 def test_it_is_a_decorator_too() -> None:
     assert isinstance(store(), MemoryStore)
+
+
+def test_it_decorates_coroutine_functions(raw: redis.Redis) -> None:
+    @memory_locks()
+    async def body() -> int:
+        async with latch("a", timeout=0):
+            return raw.dbsize()
+
+    assert asyncio.run(body()) == 0
+
+
+@memory_locks(TTL=5)
+class TestsOfAClass(SimpleTestCase):
+    def test_that_leaves_a_lock(self) -> None:
+        self.assert_none_then_leave_one()
+
+    def test_that_leaves_one_too(self) -> None:
+        self.assert_none_then_leave_one()
+
+    def assert_none_then_leave_one(self) -> None:
+        assert (conf.backend, conf.ttl) == ("memory", 5)
+        assert_free("a")
+        latch("a", timeout=0, heartbeat=False).acquire().detach()
+
+
+def test_one_may_be_used_within_itself() -> None:
+    locks = memory_locks()
+    with locks as outer, latch("a", timeout=0):
+        with locks as inner:
+            assert_free("a")
+            assert store() is inner
+        assert store() is outer
+        assert_held("a")
+    assert conf.backend == "redis"
+
+
+def test_a_wrong_setting_changes_nothing() -> None:
+    with pytest.raises(ImproperlyConfigured, match="TTLS"), memory_locks(TTLS=5):
+        pytest.fail("entered")
+    assert conf.backend == "redis"
 
 
 @pytest.mark.usefixtures("memory")
