@@ -41,8 +41,8 @@ def _sync(latch: Latch, of: Callable[[Any, Any], Latch], function: Callable[...,
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             lease = of(args, kwargs).acquire()
-        except LatchNotAcquired:
-            if latch.on_conflict == "skip":
+        except LatchNotAcquired as refusal:
+            if latch.on_conflict == "skip" and not refusal.unanswered:
                 return latch.skip_value
             raise
         with lease, as_current(lease):
@@ -55,8 +55,8 @@ def _async(latch: Latch, of: Callable[[Any, Any], Latch], function: Callable[...
     async def call(*args: Any, **kwargs: Any) -> Any:
         try:
             lease = await of(args, kwargs).aacquire()
-        except LatchNotAcquired:
-            if latch.on_conflict == "skip":
+        except LatchNotAcquired as refusal:
+            if latch.on_conflict == "skip" and not refusal.unanswered:
                 return latch.skip_value
             raise
         async with lease:

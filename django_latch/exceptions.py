@@ -61,6 +61,11 @@ class LatchError(Exception):
 class LatchNotAcquired(LatchError):
     """The lock was not acquired."""
 
+    @property
+    def unanswered(self) -> bool:
+        """Whether the time was spent without a word from the store: perhaps nobody holds it."""
+        return self.reason == "unreachable"
+
 
 class LatchBusy(LatchNotAcquired):
     """The lock is held by another."""

@@ -143,13 +143,14 @@ class Latch(Description):
         try:
             grant = yield from flow.acquire(ask, caller, owe)
         except LatchNotAcquired as refusal:
-            signals.send(
-                signals.lock_contended,
-                name=ask.name,
-                reason=refusal.reason,
-                holder=refusal.holder,
-                waited=refusal.waited or 0.0,
-            )
+            if not refusal.unanswered:
+                signals.send(
+                    signals.lock_contended,
+                    name=ask.name,
+                    reason=refusal.reason,
+                    holder=refusal.holder,
+                    waited=refusal.waited or 0.0,
+                )
             raise
         lease: Lease | None = None
         try:
@@ -165,17 +166,26 @@ class Latch(Description):
         return lease
 
     def try_acquire(self) -> Lease | None:
-        """The lease, or None where the lock was not acquired. An outage raises all the same."""
+        """The lease, or None where the lock was not acquired.
+
+        Raises:
+            LatchUnavailable, LatchTimeout: no answer, or none in the time given. That is no None:
+                perhaps nobody holds the lock.
+        """
         try:
             return self.acquire()
-        except LatchNotAcquired:
+        except LatchNotAcquired as refusal:
+            if refusal.unanswered:
+                raise
             return None
 
     async def atry_acquire(self) -> Lease | None:
         """The async twin of `try_acquire`."""
         try:
             return await self.aacquire()
-        except LatchNotAcquired:
+        except LatchNotAcquired as refusal:
+            if refusal.unanswered:
+                raise
             return None
 
     def adopt(

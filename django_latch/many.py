@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -125,16 +124,22 @@ class ManyLatch:
         return await drive.run(self._acquiring(store, twin), twin)
 
     def try_acquire(self) -> MultiLease | None:
-        """All of them, or None."""
-        with suppress(LatchNotAcquired):
+        """All of them, or None; raises as `Latch.try_acquire` does."""
+        try:
             return self.acquire()
-        return None
+        except LatchNotAcquired as refusal:
+            if refusal.unanswered:
+                raise
+            return None
 
     async def atry_acquire(self) -> MultiLease | None:
         """The async twin of `try_acquire`."""
-        with suppress(LatchNotAcquired):
+        try:
             return await self.aacquire()
-        return None
+        except LatchNotAcquired as refusal:
+            if refusal.unanswered:
+                raise
+            return None
 
     def _acquiring(self, store: Store, asking: Store | AsyncStore) -> Flow[MultiLease]:
         timeout = self._first._ask(conf.load()).timeout

@@ -11,6 +11,7 @@ from celery.result import EagerResult
 from django_latch import signals
 from django_latch.celery import canvas, queued, rerun, told
 from django_latch.celery.times import queue_seconds
+from django_latch.core.errors import outage
 from django_latch.core.owner import Owner
 from django_latch.core.tokens import new_token
 from django_latch.exceptions import LatchNotAcquired, LatchUnavailable
@@ -58,8 +59,8 @@ def _take(call: Outgoing, key: str, token: str) -> LatchNotAcquired | LatchUnava
     waiting = queued.latch(key, seconds, flight.limit, _owner(call))
     try:
         waiting.acquire(token=token).leave()
-    except (LatchNotAcquired, LatchUnavailable) as refusal:
-        return refusal
+    except (LatchNotAcquired, LatchUnavailable) as error:
+        return outage(error)
     return None
 
 

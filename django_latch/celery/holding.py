@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from django_latch.celery import queued
 from django_latch.celery.header import RUN
 from django_latch.celery.kept import kept_until
+from django_latch.core.errors import outage
 from django_latch.core.owner import Owner
 from django_latch.core.tokens import fingerprint, new_token
 from django_latch.current import as_current
@@ -74,7 +75,8 @@ class Holding:
         self._asked = True
         try:
             self._take_all()
-        except (LatchNotAcquired, LatchUnavailable) as refusal:
+        except (LatchNotAcquired, LatchUnavailable) as error:
+            refusal = outage(error)
             if isinstance(refusal, LatchUnavailable) and self._asking and self._queued:
                 queued.owe(self._asking, self._token)  # an adoption may be under way
             # What was sent with the message stays with it: the message may be sent again.

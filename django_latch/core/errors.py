@@ -106,6 +106,13 @@ def ended(ask: Ask, reply: replies.Ended, waited: float) -> LatchNotAcquired:
     )
 
 
+def outage(error: LatchNotAcquired | LatchUnavailable) -> LatchNotAcquired | LatchUnavailable:
+    """The same error; an outage where the time was spent without an answer."""
+    if isinstance(error, LatchNotAcquired) and error.unanswered:
+        return LatchUnavailable(str(error), name=error.name, waited=error.waited, reason="timeout")
+    return error
+
+
 def unavailable(name: str, error: StoreError, waited: float = 0.0) -> LatchError:
     """No answer: an outage, unless only the caller's own time was spent."""
     if error.reason == "spent":
@@ -113,7 +120,7 @@ def unavailable(name: str, error: StoreError, waited: float = 0.0) -> LatchError
             f"no answer about {name!r} in the {waited:.1f} s given",
             name=name,
             waited=waited,
-            reason="timeout",
+            reason="unreachable",
         )
     hint = {
         "auth": "; check the user name, password and rights of the cache alias",

@@ -254,6 +254,14 @@ def outage_raise(self: Task, label: str) -> str:
     return work(self, label)
 
 
+@single_flight(
+    key="outage:{label}", on_outage="raise", on_conflict="wait", timeout=0.5, on_exhausted="skip"
+)
+@shared_task(bind=True)
+def outage_wait(self: Task, label: str) -> str:
+    return work(self, label)
+
+
 @single_flight(key="outage:{label}", on_outage="run")
 @shared_task(bind=True)
 def outage_run(self: Task, label: str) -> str:

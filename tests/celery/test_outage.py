@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
 import redis
 
-from django_latch import LatchUnavailable
+from django_latch import LatchUnavailable, latch
 from example_project.valkey import EmbeddedValkey
 from tests import servers
 from tests.celery import flights, harness
 from tests.celery.harness import Label, Worker, result
-from tests.integration.aliases import locks_at
+from tests.integration.aliases import locks_at, timeouts
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +140,18 @@ class TestDuringTheRun:
         assert result(sent) == "done"
         with locks_at(locks.url):
             assert flights.outage_retry.single_flight.lock(str(label)).inspect() is None
+
+
+def test_no_answer_in_the_time_to_wait_is_no_busy_lock(locks: EmbeddedValkey) -> None:
+    with locks_at(locks.url, **timeouts(5)):
+        latch("warm up", timeout=0).acquire().release()
+        os.kill(locks.pid, signal.SIGSTOP)
+        try:
+            outcome = flights.outage_wait.apply(("anybody",))
+        finally:
+            os.kill(locks.pid, signal.SIGCONT)
+    assert isinstance(outcome.result, LatchUnavailable), outcome.result
+    assert outcome.state == "FAILURE"
 
 
 class TestSending:

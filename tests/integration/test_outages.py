@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import pickle
@@ -17,11 +18,13 @@ import pytest
 import redis
 
 from django_latch import (
+    Latch,
     LatchError,
     LatchTimeout,
     LatchUnavailable,
     inventory,
     latch,
+    signals,
 )
 from django_latch.heartbeat import heartbeat
 from django_latch.stale import clear_stale
@@ -122,7 +125,7 @@ def test_the_callers_time_is_spent_before_the_store_answers(black_hole: str) -> 
         with pytest.raises(LatchTimeout) as spent:
             latch("job", timeout=0.3).acquire()
         assert time.monotonic() - begun >= 0.3
-        assert spent.value.reason == "timeout"
+        assert spent.value.reason == "unreachable"
         assert (spent.value.waited or 0) >= 0.3
 
 
@@ -143,6 +146,37 @@ def test_a_paused_server(paused: EmbeddedValkey) -> None:
         assert outage(OPERATIONS["wait"]).reason == "timeout"
     with in_time(0.4), pytest.raises(LatchTimeout):
         latch("job", timeout=0.4).acquire()
+
+
+@latch("report", timeout=0.3, on_conflict="skip")
+def skipping() -> None:
+    pytest.fail("it ran without the lock")
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        lambda: latch("job", timeout=0.3).try_acquire(),
+        lambda: asyncio.run(latch("job", timeout=0.3).atry_acquire()),
+        lambda: Latch.many("a", "b", timeout=0.3).try_acquire(),
+        lambda: asyncio.run(Latch.many("a", "b", timeout=0.3).atry_acquire()),
+        skipping,
+    ],
+    ids=["one", "async", "many", "async many", "decorated"],
+)
+def test_no_answer_is_not_taken_for_a_lock_that_is_held(
+    paused: EmbeddedValkey, attempt: Callable[[], object]
+) -> None:
+    contended: list[object] = []
+
+    def receiver(**payload: object) -> None:
+        contended.append(payload)
+
+    signals.lock_contended.connect(receiver)
+    with pytest.raises(LatchTimeout) as error:
+        attempt()
+    assert error.value.unanswered
+    assert contended == []
 
 
 def test_requests_to_a_paused_server_leave_no_orphan(valkey_of_its_own: EmbeddedValkey) -> None:
