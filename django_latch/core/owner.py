@@ -22,7 +22,11 @@ LEVELS: Final = 16
 
 def clean(text: object, limit: int = FIELD) -> str:
     """`text` on one bounded line without control and format characters, for people to see."""
-    line = "".join("\ufffd" if unicodedata.category(c)[0] == "C" else c for c in str(text)[:limit])
+    shown = (
+        c if c.isprintable() or unicodedata.category(c) == "Zs" else "\ufffd"
+        for c in str(text)[:limit]
+    )
+    line = "".join(shown)
     return line if len(str(text)) <= limit else line[:-1] + "…"
 
 
