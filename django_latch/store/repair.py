@@ -31,7 +31,7 @@ def repair(at: RedisStore, *, dry_run: bool) -> list[tuple[str, str]]:
         for problem, mending in _faults(at, key, kind, found, expected):
             if not dry_run:
                 at.command(*mending)
-            done.append((name or key, problem))
+            done.append((_shown(name or key), _shown(problem)))
     return done
 
 
@@ -46,6 +46,11 @@ def _faults(
         yield f"{key} had no end", ("PEXPIRE", key, WEEK)
     if kind == "R" and (broken := _unreadable(at, key)):
         yield f"{key} held {len(broken)} unreadable records", ("HDEL", key, *broken)
+
+
+def _shown(text: str) -> str:
+    """As it can be printed, whatever bytes the key has."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def recorded(at: RedisStore) -> set[str]:

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 
 def pack(args: Iterable[str | int | bytes]) -> bytes:
-    """The arguments as RESP bulk strings."""
+    """The arguments as RESP bulk strings; a key that is no UTF-8 as it was read by `repair`."""
     parts = []
     for arg in args:
-        raw = arg if isinstance(arg, bytes) else str(arg).encode()
+        raw = arg if isinstance(arg, bytes) else str(arg).encode("utf-8", "surrogateescape")
         parts.append(b"$%d\r\n%b\r\n" % (len(raw), raw))
     return b"".join(parts)
 

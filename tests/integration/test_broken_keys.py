@@ -209,6 +209,16 @@ def test_a_broken_index_costs_nobody_their_lease(raw: redis.Redis) -> None:
     audit.assert_free(raw, "job")
 
 
+def test_a_key_that_is_no_text_is_repaired(raw: redis.Redis) -> None:
+    broken = audit.key("R").encode() + b":caf\xe9"
+    raw.set(broken, "not ours")
+    held = acquire()
+    cleared = clear_stale(actor="a test")
+    assert [(c.name, c.what) for c in cleared] == [(r"caf\udce9", "repaired")]
+    assert not raw.exists(broken)
+    held.release()
+
+
 def test_a_stamp_that_is_no_number_is_replaced(raw: redis.Redis) -> None:
     raw.set(audit.key("stamp"), "not ours", px=1000)
     with latch("job", timeout=0) as lease:
