@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final, Literal
@@ -217,7 +218,7 @@ class _Conf:
         seen = self._seen
         if seen is None or seen[0] != given:
             checked = check_settings(given)
-            self._seen = seen = (dict(given), checked)
+            self._seen = seen = (deepcopy(given), checked)  # it may be changed in place
         return seen[1]
 
     def __getattr__(self, name: str) -> Any:

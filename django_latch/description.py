@@ -52,7 +52,9 @@ class Description:
             raise LatchValueError(f"on_conflict must be 'raise' or 'skip', not {on_conflict!r:.80}")
         self.on_conflict = on_conflict
         self.skip_value = skip_value
-        self.heartbeat = bool(heartbeat)
+        if not isinstance(heartbeat, bool):
+            raise LatchValueError(f"heartbeat must be True or False, not {heartbeat!r:.80}")
+        self.heartbeat = heartbeat
         self.max_hold = duration("max_hold", max_hold, SHORTEST)
         self.max_waiters = (
             None if max_waiters is None else count("max_waiters", max_waiters, 0, WAITERS)

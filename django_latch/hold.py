@@ -70,6 +70,12 @@ class Hold:
             f"<{type(self).__name__} {self.name!r} fence {self.fence} {self.fingerprint}: {state}>"
         )
 
+    def __reduce__(self) -> str:
+        # Neither copied nor pickled: only the lease that the heartbeat knows is renewed.
+        raise TypeError(
+            f"{self!r} belongs to this process: detach() it here and adopt() its token there"
+        )
+
     @property
     def fingerprint(self) -> str:
         """First 8 hex digits of the token's SHA-256: names the lease without proving anything."""

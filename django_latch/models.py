@@ -12,6 +12,8 @@ from django.db import NotSupportedError, models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from django_latch.core.names import check_name
+from django_latch.exceptions import LatchNameError
 from django_latch.live import LiveQuerySet, Source
 
 if TYPE_CHECKING:
@@ -94,7 +96,14 @@ def check_scopes(value: str) -> None:
     """
     for scope in value.split("\n"):
         scope = scope.strip()
-        if scope != "*" and ("*" in scope or scope.endswith(":") or not 0 < len(scope) <= 255):
+        if scope == "*":
+            continue
+        try:
+            check_name(scope)  # a key that begins with it could not be a name either
+            sound = not ("*" in scope or scope.endswith(":"))
+        except LatchNameError:
+            sound = False
+        if not sound:
             raise ValidationError(
                 _("“%(scope)s” is no scope: write whole segments, without a last colon."),
                 params={"scope": scope},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 else:
     Base = admin.ModelAdmin
 
+#: Who may free the locks of others in the admin.
+FORCE: Final = ("django_latch.view_activelock", "django_latch.release_activelock")
+
 
 class ApiTokenAdmin(Base):
     """Tokens are added and revoked, never changed or deleted: the list stays a record."""
@@ -27,6 +30,14 @@ class ApiTokenAdmin(Base):
     list_filter = ("account", "read_only", "may_force")
     fields = ("account", "scopes", "read_only", "may_force")
     actions = ("revoke_selected",)
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: ApiToken | None = None
+    ) -> tuple[str, ...]:
+        """Nobody gives away the right to force that they do not have themselves."""
+        if all(map(request.user.has_perm, FORCE)):
+            return ()
+        return ("may_force",)
 
     def has_change_permission(self, request: HttpRequest, obj: ApiToken | None = None) -> bool:
         """To revoke from the list; a single token is only shown."""

@@ -67,7 +67,7 @@ async def bearer(request: HttpRequest) -> Account | None:
 async def login(request: HttpRequest) -> Account | None:
     """Django's own login: a session, its CSRF token, and the permissions of the locks.
 
-    `view_activelock` gives the right to read, `release_activelock` every other one.
+    `view_activelock` gives the right to read, `release_activelock` beside it every other one.
     """
     if not hasattr(request, "auser"):
         return None
@@ -80,10 +80,11 @@ async def login(request: HttpRequest) -> Account | None:
     rights = set[Right]()
     if await sync_to_async(user.has_perm)("django_latch.view_activelock"):
         rights.add("read")
-    if await sync_to_async(user.has_perm)("django_latch.release_activelock"):
-        rights |= {"write", "force"}
+        if await sync_to_async(user.has_perm)("django_latch.release_activelock"):
+            rights |= {"write", "force"}
     name = user.get_username()
-    who = f"user:{name if len(name) <= NAME else user.pk}"
+    # The second form is nobody's name: Django's user names hold no number sign.
+    who = f"user:{name}" if len(name) <= NAME else f"user#{user.pk}"
     return Account(clean(who), (EVERYTHING,), frozenset(rights))
 
 

@@ -18,7 +18,7 @@ from django_latch.core import flow, replies, verbs
 from django_latch.core.calls import Call
 from django_latch.core.errors import moment
 from django_latch.core.flow import Grant
-from django_latch.core.timing import now
+from django_latch.core.timing import deadline, now
 from django_latch.core.tokens import fingerprint, new_token
 from django_latch.exceptions import LatchNotAcquired, LatchTimeout
 from django_latch.heartbeat import heartbeat as heartbeats
@@ -70,7 +70,7 @@ class _Acquiring:
             send(renewal, self.twin), send(self._counted(self.settings.http.max_locks), self.twin)
         )
         if isinstance(reply, replies.Renewed):
-            end = sent + reply.left / 1000
+            end = deadline(sent, reply.left)
             return self._answer(Grant(self.stored, reply.fence, end, 0.0), reply.left / 1000, True)
         first = reply.reason == "missing"
         if first and not self.renew_only:

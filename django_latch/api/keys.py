@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from django.http import HttpRequest
@@ -9,6 +10,9 @@ from django.http import HttpRequest
 from django_latch.api.problems import invalid
 from django_latch.core.names import check_name
 from django_latch.exceptions import LatchNameError
+
+#: What clients and proxies resolve before they send a path.
+DOTS: Final = (".", "..")
 
 
 def check_key(request: HttpRequest, key: str) -> str:
@@ -29,6 +33,8 @@ def check_key(request: HttpRequest, key: str) -> str:
         raise invalid("invalid_key", {"key": "must be UTF-8, percent-encoded"}) from None
     if "/" in key or b"%2f" in raw.lower():
         raise invalid("invalid_key", {"key": "a key holds no slash"})
+    if key in DOTS:
+        raise invalid("invalid_key", {"key": "clients take a path of dots for a way upwards"})
     try:
         return check_name(key)
     except LatchNameError as error:

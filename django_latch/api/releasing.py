@@ -16,6 +16,7 @@ from django_latch.conf import conf
 from django_latch.core import verbs
 from django_latch.core.owner import clean
 from django_latch.core.tokens import fingerprint
+from django_latch.exceptions import LatchNotHeld
 from django_latch.heartbeat import heartbeat as heartbeats
 from django_latch.store.connections import store
 
@@ -91,14 +92,19 @@ async def _by_force(asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
     ]
     if not meant:
         raise Problem("not_found", f"{asked.key!r} is not held, or not with this fence.")
+    freed = []
     for holder in meant:
-        await ainventory.aclear(
-            asked.key,
-            fence=holder.fence,
-            fingerprint=holder.fingerprint,
-            reason=body["reason"],
-            actor=asked.account.name,
-        )
+        try:
+            await ainventory.aclear(
+                asked.key,
+                fence=holder.fence,
+                fingerprint=holder.fingerprint,
+                reason=body["reason"],
+                actor=asked.account.name,
+            )
+        except LatchNotHeld:  # that lease has ended by itself; the others are freed all the same
+            continue
+        freed.append(holder)
         logger.warning(
             "%r was taken from %s (fence %d) by the account %r: %s",
             asked.key,
@@ -107,5 +113,7 @@ async def _by_force(asked: Asked, body: dict[str, Any]) -> dict[str, Any]:
             asked.account.name,
             clean(body["reason"]),
         )
-    held_for = max(round(holder.held_for, 3) for holder in meant)
+    if not freed:
+        raise Problem("not_found", f"{asked.key!r} is not held, or not with this fence, any more.")
+    held_for = max(round(holder.held_for, 3) for holder in freed)
     return {"key": asked.key, "released": True, "held_for": held_for}

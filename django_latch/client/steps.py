@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from django_latch.client.answers import error_of
 from django_latch.core.timing import DRIFT, now
-from django_latch.exceptions import LatchError, LatchNotHeld, LatchUnavailable
+from django_latch.exceptions import LatchError, LatchNameError, LatchNotHeld, LatchUnavailable
 
 T = TypeVar("T")
 
@@ -67,7 +67,13 @@ Flow = Generator[Request | Pause, Any, T]
 
 
 def path(key: str, more: str = "") -> str:
-    """Where a key lives."""
+    """Where a key lives.
+
+    Raises:
+        LatchNameError: a key of dots only, which no path can carry.
+    """
+    if key in (".", ".."):
+        raise LatchNameError(f"{key!r} is no key: a path of dots is resolved before it is sent")
     return f"/v1/latch/{quote(key, safe='')}{more}"
 
 

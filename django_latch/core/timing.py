@@ -58,7 +58,7 @@ def seconds(value: object, what: str, *, least: float, most: float) -> float:
     # Compared before float(): a huge int has no float.
     if not (isinstance(value, int) or isfinite(value)) or not least <= value <= most:
         raise LatchValueError(
-            f"{what} must be between {least:g} and {most:g} seconds, not {value!r:.80}"
+            f"{what} must be between {least:g} and {most:.12g} seconds, not {value!r:.80}"
         )
     return float(value)
 

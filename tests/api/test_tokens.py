@@ -51,6 +51,8 @@ def test_create_list_revoke(capsys: pytest.CaptureFixture[str]) -> None:
         ("create", "c/i", "--scope", "a"),
         ("create", "ci", "--scope", "a:"),
         ("create", "ci", "--scope", "a*"),
+        ("create", "ci", "--scope", "{a}"),
+        ("create", "ci", "--scope", "a\x01"),
         ("create",),
         ("revoke", "7"),
         ("revoke", "x"),
@@ -88,6 +90,15 @@ def test_the_scopes_of_the_admin_are_listed_as_those_of_the_command(
     admin_client.post("/admin/django_latch/apitoken/add/", data)
     call_command("latch_token", "list", "--format", "json")
     assert json.loads(capsys.readouterr().out)[0]["scopes"] == ["sync", "deploy"]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_the_right_to_force_is_given_by_those_who_have_it(allowed: bool) -> None:
+    rights = ["add_apitoken", *(["view_activelock", "release_activelock"] if allowed else [])]
+    client = signed_in(*rights, staff=True)
+    data = {"account": "ci", "scopes": "*", "may_force": "on"}
+    client.post("/admin/django_latch/apitoken/add/", data)
+    assert ApiToken.objects.get().may_force is allowed
 
 
 @pytest.mark.django_db(transaction=True)
@@ -130,8 +141,8 @@ def test_the_admin_shows_a_secret_once(admin_client: Client) -> None:
     assert token.revoked_at is not None
 
 
-def signed_in(*codenames: str, **options: bool) -> Client:
-    user = User.objects.create_user("anna")
+def signed_in(*codenames: str, staff: bool = False, **options: bool) -> Client:
+    user = User.objects.create_user("anna", is_staff=staff)
     user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
     client = Client(**options)
     client.force_login(user)
@@ -151,7 +162,11 @@ def test_a_login_needs_permissions_and_csrf() -> None:
     assert refused.status_code == 403
     assert client.get("/v1/latch/x").json()["locked"] is False
     User.objects.all().delete()
-    client = signed_in("release_activelock")
+    client = signed_in("release_activelock")  # as in the admin: alone it allows nothing
+    refused = client.post("/v1/latch/x", {"timeout": 0}, content_type="application/json")
+    assert refused.status_code == 403
+    User.objects.all().delete()
+    client = signed_in("view_activelock", "release_activelock")
     taken = client.post("/v1/latch/x", {"timeout": 0}, content_type="application/json")
     assert taken.status_code == 200
 

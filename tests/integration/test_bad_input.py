@@ -34,6 +34,12 @@ def _nothing_sent(raw: redis.Redis) -> Iterator[None]:
     assert raw.keys("*") == []
 
 
+@values("heartbeat", "no", 1, 0, None)
+def test_a_heartbeat_that_is_no_choice(heartbeat: object) -> None:
+    with pytest.raises(LatchValueError, match="heartbeat must be True or False"):
+        latch("job", heartbeat=heartbeat)  # type: ignore[arg-type]
+
+
 @values(
     "ttl",
     0,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -263,6 +266,12 @@ def test_detach_and_adopt_hand_a_lock_over(raw: redis.Redis) -> None:
     assert twice.value.reason == "adopted"
     adopted.release()
     audit.assert_free(raw, "job")
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_lease_has_no_duplicate(duplicate: Callable[[object], object]) -> None:
+    with latch("job", timeout=0) as lease, pytest.raises(TypeError, match=r"detach\(\) it here"):
+        duplicate(lease)
 
 
 def test_an_adopter_has_a_higher_fence() -> None:
