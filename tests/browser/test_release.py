@@ -130,6 +130,7 @@ def test_redis_is_down(visit: Visiting, hold: Hold) -> None:
         expect(page.locator(".messagelist")).to_contain_text(
             "The list is empty, but locks may be held."
         )
+        seen.picture("outage")
         seen.go("/admin/")
         expect(page.locator("h1")).to_have_text("Site administration")
 
