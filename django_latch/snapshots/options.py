@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
 from django_latch.arguments import PERMITS, Seconds, count, duration
-from django_latch.conf import FOREVER
 from django_latch.core.names import check_characters
-from django_latch.core.timing import SHORTEST, seconds
+from django_latch.core.timing import FOREVER, SHORTEST, seconds
 from django_latch.exceptions import LatchValueError
 
 #: Default lease of whoever computes, in seconds: how long a dead one is waited for.
