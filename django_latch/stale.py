@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final
@@ -16,6 +17,8 @@ from django_latch.exceptions import LatchCorrupt, LatchNotHeld
 from django_latch.inventory import LockInfo
 from django_latch.store.base import Store
 from django_latch.store.connections import store
+
+logger = logging.getLogger("django_latch")
 
 #: Locks in one round trip.
 BATCH: Final = 500
@@ -85,7 +88,7 @@ def _listed(at: Store, dry_run: bool) -> set[str]:
 
 
 def _read(at: Store, names: Sequence[str], dry_run: bool) -> dict[str, Listing]:
-    """What is known of these locks; a dry run leaves out what it has named as unreadable."""
+    """What is known of these locks, but for those that cannot be read."""
     outcomes = at.pipeline([verbs.read(name) for name in names])
     return {
         name: outcome
@@ -95,8 +98,10 @@ def _read(at: Store, names: Sequence[str], dry_run: bool) -> dict[str, Listing]:
 
 
 def _skipped(outcome: object, dry_run: bool) -> bool:
-    """Whether a dry run passes over this outcome. Any other error is raised."""
-    if dry_run and isinstance(outcome, LatchCorrupt):
+    """Whether this outcome is passed over. Any error but that of one lock's own key is raised."""
+    if isinstance(outcome, LatchCorrupt):
+        if not dry_run:  # there it is named above; here it was broken since the repair
+            logger.warning("%s", outcome)
         return True
     if isinstance(outcome, Exception):
         raise outcome

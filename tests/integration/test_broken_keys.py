@@ -19,6 +19,7 @@ from django_latch import (
     latch,
 )
 from django_latch.stale import clear_stale
+from django_latch.store.redis import RedisStore
 from tests.integration import audit
 from tests.integration.calls import grant
 
@@ -108,6 +109,18 @@ def test_clear_stale_repairs_it(raw: redis.Redis, kind: str) -> None:
     with latch("job", timeout=0):
         assert latch("job", timeout=0).try_acquire() is None
     audit.assert_nothing_held(raw)
+
+
+def test_what_breaks_after_the_repair_saves_no_other_stale_lock(
+    raw: redis.Redis, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    grant(ttl=0.05)
+    grant("b" * 40, name="other", ttl=0.05)
+    time.sleep(0.06)
+    ruin(raw, "R")
+    monkeypatch.setattr(RedisStore, "repair", lambda self, *, dry_run: [])
+    assert [each.name for each in clear_stale(actor="a test")] == ["other"]
+    assert key("R") in caplog.text
 
 
 def test_a_key_without_an_end_gets_one(raw: redis.Redis) -> None:
