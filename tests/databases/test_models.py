@@ -10,9 +10,11 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.admin.utils import quote
 from django.core.management import call_command
 from django.db import connection
 from django.test import Client
+from django.urls import reverse
 
 from django_latch.models import ActiveLock, ApiToken
 from tests import sql
@@ -40,6 +42,20 @@ def test_the_log_keeps_every_name(admin_client: Client, name: str) -> None:
     entry = LogEntry.objects.get()
     assert entry.object_id == name
     assert entry.change_message.endswith(reason)
+
+
+@pytest.mark.parametrize("other", ["Sync", "sync ", "sýnc"])
+def test_a_history_is_of_one_lock_only(admin_client: Client, other: str) -> None:
+    with holding() as hold:
+        for name, reason in (("sync", "the one"), (other, "the other")):
+            hold(name)
+            action, data = ask(admin_client, name)
+            admin_client.post(action, {**data, "reason": reason})
+    for name, reason in (("sync", "the one"), (other, "the other")):
+        url = reverse("admin:django_latch_activelock_history", args=(quote(name),))
+        entries = admin_client.get(url).context["action_list"]
+        assert [entry.change_message.partition("Reason: ")[2] for entry in entries] == [reason]
+        assert entries.paginator.count == 1
 
 
 def test_tokens_survive_a_dump_and_a_flush(tmp_path: Path) -> None:
