@@ -58,14 +58,15 @@ class Glance:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Wait until something is said about a snapshot, or until `until`, a slice's end.
+    """Wait until something is said about a snapshot, then glance at it; or until `until`.
 
     Attributes:
-        name: of the snapshot.
+        glance: what is read then. It can elect nobody, so nobody is harmed if it comes too late.
         since: what was last known of its stream, as the script that reads it answers.
+        until: a slice's end.
     """
 
-    name: str
+    glance: Glance
     since: str
     until: float
 

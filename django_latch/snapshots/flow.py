@@ -54,6 +54,8 @@ class Obtaining:
         self.task = task
         self.begun = now()
         self.until = self.begun + self.wanted.wait if self.wanted.wait else None
+        self.glance = Glance(self.wanted.name, self.wanted.field, self.until)
+        self.news: Seen | None = None  # what was seen at the end of a wait, if that was fresh
         self.waited_for = False  # somebody else's compute
         self.unreadable = 0  # fence of a value that cannot be read
         self.last: Seen | None = None
@@ -119,13 +121,12 @@ class Obtaining:
             report = yield from self._not_fresh(seen, value)
             if report is not None:
                 return report
-            seen = None
+            seen, self.news = self.news, None
 
     def _glanced(self) -> Flow[Seen | None]:
         """The value by plain commands if it is fresh: no token, no script, and no lock."""
-        self.sent = now()
         try:
-            seen: Seen | None = yield Glance(self.wanted.name, self.wanted.field, self.until)
+            seen: Seen | None = yield self.glance
         except StoreError as error:
             if error.reason == "spent":
                 return None
@@ -266,7 +267,7 @@ class Obtaining:
         if end <= time:
             return False
         try:
-            yield Watch(self.wanted.name, seen.since, end)
+            self.news = yield Watch(self.glance, seen.since, end)
         except StoreError as error:
             if self.deaf is not None or not error.again:
                 raise

@@ -76,9 +76,11 @@ class AsyncRedisStore:
         replies = await self._line.send([self.exchange.glancing(glance), b""], glance.until)
         return self.exchange.glanced(glance, replies)
 
-    async def watch(self, watch: Watch) -> None:
-        """Wait for news of a snapshot."""
-        await self._news.wait(watch.name, watch.since, max(watch.until - now(), 0.0))
+    async def watch(self, watch: Watch) -> Seen | None:
+        """Wait for news of a snapshot, and glance at it."""
+        left = max(watch.until - now(), 0.0)
+        heard = await self._news.wait(watch.glance.name, watch.since, left)
+        return await self.glance(watch.glance) if heard else None
 
     async def command(self, *args: str | int) -> Any:
         """Run one plain command that only reads, or that may be run twice."""

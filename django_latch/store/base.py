@@ -43,8 +43,8 @@ class AsyncSnapshots(AsyncStore, Protocol):
     async def glance(self, glance: Glance) -> Seen | None:
         """Read a snapshot's value, if it is fresh."""
 
-    async def watch(self, watch: Watch) -> None:
-        """Wait until something is said about a snapshot, or the slice ends."""
+    async def watch(self, watch: Watch) -> Seen | None:
+        """Wait for news of a snapshot, and glance at it; None when the slice ends before."""
 
 
 class Store(Protocol):
@@ -62,8 +62,8 @@ class Store(Protocol):
     def glance(self, glance: Glance) -> Seen | None:
         """Read a snapshot's value, if it is fresh."""
 
-    def watch(self, watch: Watch) -> None:
-        """Wait until something is said about a snapshot, or the slice ends."""
+    def watch(self, watch: Watch) -> Seen | None:
+        """Wait for news of a snapshot, and glance at it; None when the slice ends before."""
 
     def pipeline(self, calls: Sequence[Call[Any]]) -> list[Any]:
         """Run several in one round trip; an entry that failed is its error."""

@@ -110,19 +110,20 @@ class MemoryStore:
         seen = self.call(snapshot.look(glance.name, glance.field.removeprefix("v:")))
         return seen if seen.state == "hit" else None
 
-    def watch(self, watch: Watch) -> None:
-        """Wait for news of a snapshot, or for the end of the slice."""
+    def watch(self, watch: Watch) -> snapshot.Seen | None:
+        """Wait for news of a snapshot, or for the end of the slice; then glance at it."""
         woken = threading.Event()
         with self.watching(watch, woken.set) as waits:
             if waits:
                 woken.wait(max(watch.until - now(), 0))
+        return self.glance(watch.glance)
 
     @contextmanager
     def watching(self, watch: Watch, ring: Callable[[], None]) -> Iterator[bool]:
         """Have `ring` called at news of a snapshot; False where there are some already."""
-        key = NEWS + watch.name
+        key = NEWS + watch.glance.name
         with self._mutex:
-            kept = self._model.bucket.snapshots.get(watch.name)
+            kept = self._model.bucket.snapshots.get(watch.glance.name)
             waits = watch.since == str(kept.news if kept else 0)
             self._watchers.setdefault(key, set()).add(ring)
         try:
@@ -225,13 +226,14 @@ class AsyncMemoryStore:
         """Read a snapshot's value, if it is fresh."""
         return self._store.glance(glance)
 
-    async def watch(self, watch: Watch) -> None:
-        """Wait for news of a snapshot, or for the end of the slice."""
+    async def watch(self, watch: Watch) -> snapshot.Seen | None:
+        """Wait for news of a snapshot, or for the end of the slice; then glance at it."""
         woken, ring = _bell()
         with self._store.watching(watch, ring) as waits, suppress(TimeoutError):
             if waits:
                 async with asyncio.timeout(max(watch.until - now(), 0)):
                     await woken.wait()
+        return self._store.glance(watch.glance)
 
 
 def _bell() -> tuple[asyncio.Event, Callable[[], None]]:

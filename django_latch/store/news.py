@@ -52,8 +52,8 @@ class News:
         self._listener: asyncio.Task[None] | None = None
         self._keeper: AsyncGenerator[None] | None = None
 
-    async def wait(self, name: str, since: str, seconds: float) -> None:
-        """Wait for news of `name`, at most so many seconds.
+    async def wait(self, name: str, since: str, seconds: float) -> bool:
+        """Wait for news of `name`, at most so many seconds; whether there are any.
 
         Raises:
             StoreError: they cannot be heard.
@@ -71,8 +71,9 @@ class News:
                 elif new:
                     await self._call_out()
                 await heard
+                return True
         except TimeoutError:
-            pass  # the slice has ended
+            return False  # the slice has ended
         finally:
             others.discard(heard)
             if not others and self._waiting.get(name, ("", None))[1] is others:

@@ -226,23 +226,26 @@ class RedisStore:
 
         return self.exchange.glanced(glance, self._borrowed(send, glance.until))
 
-    def watch(self, watch: Watch) -> None:
-        """Wait for news of a snapshot; the same connections as for locks."""
-        connection = self._waiter()
+    def watch(self, watch: Watch) -> Seen | None:
+        """Wait for news of a snapshot, and glance at it, in one pipeline as `park` does."""
+        connection, glance = self._waiter(), watch.glance
         left = max(watch.until - now(), 0.001)
-        command = self.exchange.watching([(watch.name, watch.since)], left)
+        blocking = self.exchange.watching([(glance.name, watch.since)], left)
 
-        def wait() -> object:
-            connection.send_packed_command([command])
-            return _read(connection) if connection.can_read(timeout=left) else None
+        def wait() -> list[object]:
+            connection.send_packed_command([blocking + self.exchange.glancing(glance)])
+            if not connection.can_read(timeout=left):
+                return []
+            return [_read(connection) for _ in range(3)]
 
-        news = _guarded(connection, wait, connection.disconnect)
-        if news is None:  # its own answer is still under way
+        replies = _guarded(connection, wait, connection.disconnect)
+        if not replies:  # its own answer is still under way
             connection.disconnect()
-        elif isinstance(news, Exception):
-            raise store_error(news, sent=True) from news
-        else:
-            self._waiters.append((os.getpid(), connection))
+            return None
+        self._waiters.append((os.getpid(), connection))
+        if isinstance(replies[0], Exception):
+            raise store_error(replies[0], sent=True) from replies[0]
+        return self.exchange.glanced(glance, replies[1:])
 
     def _nudge(self, wake_list: str, until: float) -> None:
         """End our own BLPOP. By a message, not CLIENT UNBLOCK: it needs no further right."""
@@ -304,12 +307,9 @@ def _guarded(
     """
     sent = False
     try:
-        hurried = _connect(connection, until)
+        _connect(connection, until)
         sent = True
-        result = use()
-        if hurried:
-            connection.disconnect()
-        return result
+        return use()
     except BaseException as error:
         drop()
         if isinstance(error, (redis_errors.RedisError, OSError)):
@@ -317,15 +317,14 @@ def _guarded(
         raise
 
 
-def _connect(connection: AbstractConnection, until: float | None) -> bool:
+def _connect(connection: AbstractConnection, until: float | None) -> None:
     """Connect within the caller's time, where that is shorter than the alias's time-outs.
 
-    Returns:
-        Whether the socket now has shorter ones, which the next user must not inherit.
+    The socket's next user does not inherit the shorter ones.
     """
     if until is None or getattr(connection, "_sock", None) is not None:
         connection.connect()
-        return False
+        return
     usual = {name: getattr(connection, name, None) for name in CONNECT_TIMEOUTS}
     left = max(until - now(), 0.001)
     try:
@@ -335,7 +334,10 @@ def _connect(connection: AbstractConnection, until: float | None) -> bool:
     finally:
         for name, most in usual.items():
             setattr(connection, name, most)
-    return any(most is None or left < most for most in usual.values())
+    # Nothing is under way yet, so the parser may begin again, with the time-outs as they are now.
+    socket: Any = connection._sock
+    socket.settimeout(usual["socket_timeout"])
+    connection._parser.on_connect(connection)
 
 
 def _told_apart(error: Exception, sent: bool, until: float | None) -> StoreError:
