@@ -24,6 +24,7 @@ SCENARIOS = (
     "dead_waiter",
     "celery_tasks",
     "http",
+    "snapshot",
 )
 
 #: How often a scenario that misses a goal is measured.

