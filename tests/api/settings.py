@@ -9,7 +9,7 @@ from tests.settings import *  # noqa: F403
 from tests.settings import DJANGO_LATCH
 
 #: Where a server process finds its database, and changes to DJANGO_LATCH as JSON.
-DATABASE = "LATCH_TEST_DATABASE"
+DATABASE = "LATCH_TEST_SQLITE"
 CHANGES = "LATCH_TEST_CHANGES"
 
 ROOT_URLCONF = "tests.api.urls"
