@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from example_project import environment
 from tests import services, sql
@@ -79,7 +80,9 @@ def problem(server: Server) -> str:
     try:
         connect(server.url).close()
     except Exception as error:  # noqa: BLE001 - each driver has its own
-        return f"{server.name} is not at {server.variable}: {type(error).__name__}"
+        at = urlsplit(server.url)
+        where = f"{at.hostname}:{at.port}"  # not the URL, which may hold a password
+        return f"{type(error).__name__} at {where}; {server.variable} may say where it is"
     return ""
 
 
