@@ -144,6 +144,6 @@ bench-full: ## the same with five times as many rounds
 
 .PHONY: clean
 clean: ## remove the environments, caches and everything built
-	rm -rf .venv .venv-py311-django52 .venv-py313-django61 .venv-exits-* build dist docs/_build
+	rm -rf .venv .venv-py311-django52 .venv-py313-django61 .venv-exits-* .venv-contract-* build dist docs/_build
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find django_latch tests example_project benchmarks -name __pycache__ -type d -exec rm -rf {} +
