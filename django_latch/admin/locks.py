@@ -18,6 +18,7 @@ from django_latch.admin.changelist import MARK, LockChangeList, LockPaginator, s
 from django_latch.admin.columns import LockColumns, lines
 from django_latch.admin.reading import Reading
 from django_latch.admin.release import ReleaseMixin
+from django_latch.admin.snapshots import SnapshotsMixin
 from django_latch.inventory import LockInfo
 from django_latch.live import MAXIMUM, LiveQuerySet
 from django_latch.models import ActiveLock
@@ -30,7 +31,7 @@ else:
     Base = admin.ModelAdmin
 
 
-class LockAdmin(LockColumns, ReleaseMixin, Base):
+class LockAdmin(LockColumns, ReleaseMixin, SnapshotsMixin, Base):
     """The locks that are held now: to be seen, searched, and freed with a reason.
 
     `view_activelock` shows them, `release_activelock` also frees them. Nothing is ever added,

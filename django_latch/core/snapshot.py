@@ -83,6 +83,11 @@ def look(name: str, shape: str = "") -> Call[Seen]:
     return Call("snapshot_read", name, (1, "v:" + shape, 0), ("", "", 0), seen)
 
 
+def facts(name: str) -> Call[Seen]:
+    """Read what is known of a value, and not the value: what is told as such are the facts."""
+    return Call("snapshot_read", name, (1, "m", 0), ("", "", 0), seen)
+
+
 def publish(
     wanted: Wanted,
     shapes: Mapping[str, bytes],

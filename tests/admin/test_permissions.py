@@ -22,6 +22,7 @@ REQUESTS = {
     "detail": ("GET", "mail/change/", {}, SEES, 200),
     "history": ("GET", "mail/history/", {}, SEES, 200),
     "old link": ("GET", "mail/", {}, SEES | {"release-only", "staff without permission"}, 302),
+    "snapshots": ("GET", "snapshots/", {}, SEES, 200),
     "confirmation": ("GET", "release/?name=mail", {}, FREES, 200),
     "add": ("GET", "add/", {}, NOBODY, 200),
     "delete": ("GET", "mail/delete/", {}, NOBODY, 200),

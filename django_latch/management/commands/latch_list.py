@@ -1,4 +1,4 @@
-"""`manage.py latch_list`: what is locked, by whom, and for how long."""
+"""`manage.py latch_list`: what is locked, by whom, and for how long; or the snapshots."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from django_latch import inventory
 from django_latch.live import MAXIMUM
 from django_latch.management import foreign
 from django_latch.management.base import LatchCommand, matcher
+from django_latch.snapshots import listing
 from django_latch.text import duration
 
 if TYPE_CHECKING:
     from django_latch.inventory import LockInfo
+    from django_latch.snapshots.listing import SnapshotInfo
 
 
 def _limit(text: str) -> int:
@@ -38,6 +40,11 @@ class Command(LatchCommand):
         parser.add_argument(
             "--limit", type=_limit, default=1000, help="Most locks to list (default 1000)."
         )
+        parser.add_argument(
+            "--snapshots",
+            action="store_true",
+            help="List snapshots instead: their age, state, last error and compute time.",
+        )
         foreign.add_arguments(parser)
 
     def run(self, options: Mapping[str, Any]) -> None:
@@ -46,9 +53,12 @@ class Command(LatchCommand):
         Raises:
             CommandError: options that do not go together (2).
         """
-        foreign.check(options)
+        foreign.check(options, "snapshots")
         if options["foreign"]:
             foreign.show(self, options, [options["pattern"]] if options["pattern"] else [])
+            return
+        if options["snapshots"]:
+            self.show_snapshots(options)
             return
         limit = options["limit"]
         if options["pattern"] is None:
@@ -68,6 +78,36 @@ class Command(LatchCommand):
             self.note(f"Only the first {limit} are listed; see --limit.", options)
         if cut:
             self.note(f"There are more locks than the {MAXIMUM} looked through.", options)
+
+    def show_snapshots(self, options: Mapping[str, Any]) -> None:
+        """Read and print the snapshots."""
+        limit, pattern = options["limit"], options["pattern"]
+        found = listing.listed(limit + 1 if pattern is None else MAXIMUM)
+        if pattern is not None:
+            matches = matcher(pattern)
+            found = [one for one in found if matches(one.name)]
+        if options["format"] == "json":
+            self.print_json([one.as_dict() for one in found[:limit]])
+        else:
+            heads = ("NAME", "STATE", "AGE", "COMPUTED IN", "REFRESHING", "FAILURES", "ERROR")
+            self.print_rows(heads, [snapshot_row(one) for one in found[:limit]])
+        if not found:
+            self.note("Nothing is kept of any snapshot.", options)
+        if len(found) > limit:
+            self.note(f"Only the first {limit} are listed; see --limit.", options)
+
+
+def snapshot_row(one: SnapshotInfo) -> tuple[object, ...]:
+    """The line of a snapshot."""
+    return (
+        one.name,
+        one.state,
+        "-" if one.age is None else duration(one.age),
+        "-" if one.took is None else f"{one.took:.3f} s",
+        "yes" if one.refreshing else "no",
+        one.failures,
+        one.error or "-",
+    )
 
 
 def rows(lock: LockInfo) -> list[tuple[object, ...]]:
