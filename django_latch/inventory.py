@@ -125,8 +125,13 @@ def scan(maximum: int = 10_000, *, using: str | None = None) -> tuple[list[LockI
 
 def get(name: str, *, using: str | None = None) -> LockInfo | None:
     """One lock; None where it is free and nobody waits."""
-    found = _read(store(using), [name])
+    found = several([name], using=using)
     return found[0] if found else None
+
+
+def several(names: Iterable[str], *, using: str | None = None) -> list[LockInfo]:
+    """The locks of these names, without those that are free. One round trip."""
+    return _read(store(using), names)
 
 
 def clear(

@@ -50,8 +50,7 @@ class Source:
 
     def named(self, names: Iterable[str]) -> list[LockInfo]:
         """The locks of these names, as far as they exist."""
-        found = (inventory.get(name) for name in names)
-        return [lock for lock in found if lock is not None]
+        return inventory.several(names)
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,22 @@ def test_the_round_trips_do_not_grow_with_the_locks(
     assert costs[0] == costs[1] <= TRIPS[page]
 
 
+def test_selecting_many_costs_no_more_than_selecting_few(
+    client: Client, hold: Hold, sent: list[object]
+) -> None:
+    costs = []
+    for count in (3, 90):
+        names = [f"lock{count}-{number}" for number in range(count)]
+        for name in names:
+            hold(name)
+        data = {"action": "release_selected", "_selected_action": names, "index": "0"}
+        client.post(LIST, data)  # connected, and the scripts are known
+        sent.clear()
+        assert client.post(LIST, data).status_code == 200
+        costs.append(len(sent))
+    assert costs[0] == costs[1] <= 5
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_looking_writes_nothing(client: Client, hold: Hold, raw: redis.Redis, page: str) -> None:
     hold("lock1", worker="w1")
