@@ -19,6 +19,9 @@ from django_latch.store.connections import store
 LOOKED_THROUGH: Final = 2000
 SHOWN: Final = 10
 
+#: Facts of an event that are durations, in milliseconds in the store.
+DURATIONS: Final = ("held", "waited")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
@@ -29,14 +32,14 @@ class Event:
         at: when, by the server's clock.
         fence: of the lease; 0 where there was none.
         owner: whose lease or call it was.
-        more: further facts, such as the reason of a refusal.
+        more: further facts, such as the reason of a refusal; durations are seconds.
     """
 
     kind: str
     at: datetime
     fence: int
     owner: Owner
-    more: dict[str, str]
+    more: dict[str, str | float]
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-safe values."""
@@ -50,7 +53,10 @@ class Event:
 
     def describe(self) -> str:
         """One line for people."""
-        more = "".join(f", {name} {value}" for name, value in self.more.items())
+        more = "".join(
+            f", {name} {value:.1f} s" if isinstance(value, float) else f", {name} {value}"
+            for name, value in self.more.items()
+        )
         job = f", job {self.owner.task_id}" if self.owner.task_id else ""
         when = self.at.strftime("%Y-%m-%d %H:%M:%S")
         return clean(f"{when} {self.kind}: {self.owner.describe()}{job}{more}", 500)
@@ -167,5 +173,9 @@ def _event(facts: dict[str, str]) -> Event:
         at=moment(int(at)) if at.isdigit() else datetime.fromtimestamp(0, UTC),
         fence=int(fence) if (fence := facts.get("fence", "")).isdigit() else 0,
         owner=Owner.from_json(facts.get("owner") or "{}"),
-        more={clean(k, 40): clean(v) for k, v in facts.items() if k not in taken and v},
+        more={clean(k, 40): _fact(k, v) for k, v in facts.items() if k not in taken and v},
     )
+
+
+def _fact(name: str, value: str) -> str | float:
+    return int(value) / 1000 if name in DURATIONS and value.isdecimal() else clean(value)

@@ -11,6 +11,7 @@ import redis
 
 from django_latch import inventory, latch
 from django_latch.core import verbs
+from django_latch.report import report
 from django_latch.store.connections import store
 from tests.integration import audit
 from tests.integration.aliases import locks_at
@@ -128,3 +129,15 @@ def test_hostile_names_and_owners_are_told_as_text(raw: redis.Redis) -> None:
         assert lock.holder is not None
         assert "\u202e" not in lock.holder.owner.describe()
         assert "\u202e" not in json.dumps(lock.as_dict(), ensure_ascii=False)
+
+
+def test_durations_of_events_are_seconds_as_all_others() -> None:
+    with latch("job", timeout=0):
+        time.sleep(0.1)
+    released, acquired = report("job").events
+    assert acquired.more == {"waited": 0.0}
+    held = released.more["held"]
+    assert isinstance(held, float)
+    assert 0.1 <= held < 2
+    assert released.as_dict()["held"] == held
+    assert f"held {held:.1f} s" in released.describe()
