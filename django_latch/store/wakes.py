@@ -29,7 +29,7 @@ EARLY: Final = 10_000
 
 
 class Wakes:
-    """Hands each message to the task that waits with the token it names.
+    """Hands each message to the tasks that wait with the token it names.
 
     Parameters:
         make: makes an unconnected connection.
@@ -40,7 +40,8 @@ class Wakes:
         self._connection = make()
         self._connection.socket_timeout = BLOCK + (self._connection.socket_timeout or BLOCK)
         self._command = wire.command(3, wire.pack(("BLPOP", wake_list, BLOCK)))
-        self._expected: dict[str, asyncio.Future[int]] = {}
+        # Several of one token: a request over HTTP that was sent again while the first one waits.
+        self._expected: dict[str, list[asyncio.Future[int]]] = {}
         self._early: dict[str, int] = {}
         self._listener: asyncio.Task[None] | None = None
         self._keeper: AsyncGenerator[None] | None = None
@@ -53,7 +54,9 @@ class Wakes:
         """
         if token in self._early:  # it came while the caller was polling
             return self._early.pop(token)
-        woken = self._expected[token] = asyncio.get_running_loop().create_future()
+        woken: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        waiting = self._expected.setdefault(token, [])
+        waiting.append(woken)
         if self._listener is None or self._listener.done():
             self._listener = asyncio.create_task(
                 self._listen(), name="django_latch-wakes", context=Context()
@@ -62,7 +65,9 @@ class Wakes:
             await asyncio.wait([woken], timeout=seconds)
             return woken.result() if woken.done() else 0
         finally:
-            del self._expected[token]
+            waiting.remove(woken)
+            if not waiting:
+                del self._expected[token]
             woken.cancel()
 
     async def _listen(self) -> None:
@@ -96,10 +101,10 @@ class Wakes:
         if not isinstance(reply, list):  # an error, such as a key of a wrong type
             raise redis_errors.ConnectionError(str(store_error(Exception(str(reply)), sent=True)))
         token = text(reply[1]).partition(" ")[0]
-        woken = self._expected.get(token)
-        if woken is None:
+        if token not in self._expected:
             self._early[token] = silent_fence(reply)
             while len(self._early) > EARLY:
                 del self._early[next(iter(self._early))]
-        elif not woken.done():
-            woken.set_result(silent_fence(reply))
+        for woken in self._expected.get(token, ()):
+            if not woken.done():
+                woken.set_result(silent_fence(reply))

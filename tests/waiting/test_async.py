@@ -140,6 +140,23 @@ def test_tasks_are_served_in_the_order_in_which_they_came(raw: redis.Redis) -> N
     audit.assert_free(raw, "job")
 
 
+def test_a_call_made_again_while_the_first_waits_gets_the_same_lease(raw: redis.Redis) -> None:
+    async def main() -> None:
+        holder = await latch("job", timeout=0).aacquire()
+        ask = latch("job", timeout=PATIENCE)
+        token = "t" * 32
+        asking = [asyncio.create_task(ask.aacquire(token=token)) for _ in range(3)]
+        await asyncio.sleep(0.3)
+        await holder.arelease()
+        first, *others = await asyncio.gather(*asking)
+        assert {other.fence for other in others} == {first.fence}
+        for lease in (first, *others):
+            await lease.arelease()
+
+    asyncio.run(main())
+    audit.assert_free(raw, "job")
+
+
 def test_a_latch_shared_by_tasks_gives_each_its_own_lease() -> None:
     shared = lock()
     inside: list[Lease] = []
