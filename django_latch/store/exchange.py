@@ -151,18 +151,18 @@ class Exchange:
         return wire.command(len(args), wire.pack(args))
 
     def corrupt(self, call: Call[Any]) -> Asking[LatchCorrupt]:
-        """Find the key that is not what it should be."""
-        name = call.name
-        kinds = list(zip(KEYS, self.layout.keys(name), strict=True))
-        if call.verb.startswith("snapshot"):
-            kinds += self.layout.snapshot_keys(name)
-        for kind, key in kinds:
-            expected = self.layout.type_of(kind)
-            found = text((yield "TYPE", key))
-            if found not in ("none", expected):
-                return corrupt(key, f"is a {found} where a {expected} belongs", name=name)
-        records = self.layout.keys(name)[KEYS.index("R")]
-        return corrupt(records, "holds a record that cannot be read", name=name)
+        """Find the key of a call that is not what it should be."""
+        for name in (call.name, *call.others):
+            kinds = list(zip(KEYS, self.layout.keys(name), strict=True))
+            if call.verb.startswith("snapshot"):
+                kinds += self.layout.snapshot_keys(name)
+            for kind, key in kinds:
+                expected = self.layout.type_of(kind)
+                found = text((yield "TYPE", key))
+                if found not in ("none", expected):
+                    return corrupt(key, f"is a {found} where a {expected} belongs", name=name)
+        records = self.layout.keys(call.name)[KEYS.index("R")]
+        return corrupt(records, "holds a record that cannot be read", name=call.name)
 
 
 def silent_fence(woken: object) -> int:

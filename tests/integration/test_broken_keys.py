@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from contextlib import suppress
 
@@ -82,6 +83,29 @@ def test_several_at_once_are_none_then(raw: redis.Redis, kind: str) -> None:
 def assert_ends(raw: redis.Redis, but: str) -> None:
     for found in raw.keys("*"):
         assert found == but or raw.pttl(found) > 0, found
+
+
+@pytest.mark.parametrize("kind", OF_ALL)
+def test_several_locks_are_not_granted_in_part(raw: redis.Redis, kind: str) -> None:
+    ruin(raw, kind)
+    with pytest.raises(LatchCorrupt) as corrupt:
+        Latch.many("job", "more", timeout=0, ttl=100).acquire()
+    assert key(kind) in str(corrupt.value)
+    raw.delete(key(kind))
+    for name in ("job", "more"):
+        acquire(name).release()
+
+
+@pytest.mark.parametrize("kind", ["R", "Q"])
+def test_of_several_locks_the_broken_one_is_named(raw: redis.Redis, kind: str) -> None:
+    raw.set(audit.key(kind, "more"), "not ours")
+    for acquire_both in (
+        Latch.many("job", "more", timeout=0).acquire,
+        lambda: asyncio.run(Latch.many("job", "more", timeout=0).aacquire()),
+    ):
+        with pytest.raises(LatchCorrupt) as corrupt:
+            acquire_both()
+        assert (corrupt.value.name, kind + ":more" in str(corrupt.value)) == ("more", True)
 
 
 @pytest.mark.parametrize("kind", ["V", "P"])
