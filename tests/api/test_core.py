@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -39,6 +40,15 @@ def test_acquire_inspect_release(api: Api, key: str) -> None:
     assert released.json()["released"] is True
     assert released.headers["Cache-Control"] == "no-store"
     assert api.look(key)["locked"] is False
+
+
+def test_the_end_that_is_told_comes_a_little_before_the_real_one(api: Api, key: str) -> None:
+    taken = api.take(key, ttl=100)
+    renewed = api.take(key, ttl=100, token=taken["token"], timeout=0)
+    assert (taken["renewed"], renewed["renewed"]) == (False, True)
+    for told in (taken, renewed):
+        left = (datetime.fromisoformat(told["expires_at"]) - datetime.now(UTC)).total_seconds()
+        assert 99 - 5 < left <= 99
 
 
 def test_l1_l2_the_holder_keeps_it_and_the_waiter_is_told(api: Api, key: str) -> None:
