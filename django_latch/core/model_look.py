@@ -54,7 +54,8 @@ class Looks(Turn):
                 return part(due, first, last)
             case "snapshots":
                 kept = sorted((s.listed, name) for name, s in self.bucket.snapshots.items())
-                return part([name for at, name in kept if at > self.now], first, last)
+                names = [name for at, name in kept if at > self.now]
+                return names[first : first + last]
             case "next":
                 return (run.job, run.until) if run.job and self.now <= run.ends else None
             case "known":

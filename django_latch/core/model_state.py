@@ -138,7 +138,7 @@ class Snapshot:
     not_before: int = 0  # nobody is elected until then
     error: str = ""
     listed: int = 0  # until then
-    until: int = 1 << 62  # when all this is forgotten
+    until: int = 0  # when all this is forgotten, but for the news
     news: int = 0  # how often something was said about it
 
 

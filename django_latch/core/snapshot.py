@@ -124,9 +124,9 @@ def invalidate(name: str, max_hold: float) -> Call[Done]:
     return Call("snapshot_invalidate", name, (milliseconds(max_hold),), (), done)
 
 
-def names(first: int, last: int) -> Call[list[str]]:
+def names(offset: int, most: int) -> Call[list[str]]:
     """The names of snapshots of which anything is kept, the first to end first."""
-    return Call("look", "", ("snapshots", first, last), (), _names)
+    return Call("look", "", ("snapshots", offset, most), (), _names)
 
 
 def _names(reply: object) -> list[str]:

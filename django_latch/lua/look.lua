@@ -12,7 +12,7 @@ elseif what == 'reversed' then  -- the same, the last one first
 elseif what == 'due' then  -- names of locks whose next run is looked after, the first to be overdue first
   return call('ZRANGE', DUE, first, last)
 elseif what == 'snapshots' then  -- names of snapshots of which anything is kept, the first to end first
-  return call('ZRANGE', string.gsub(STAMP, 'stamp$', 'snapshots'), first, last)
+  return call('ZRANGEBYSCORE', string.gsub(STAMP, 'stamp$', 'snapshots'), '(' .. MS, '+inf', 'LIMIT', first, last)
 elseif what == 'next' then  -- of the next run of this lock: its job, and until when that must show itself
   local at = call('HMGET', J, 'job', 'until')
   return at[1] and at[1] ~= '' and at[2] and at or {}

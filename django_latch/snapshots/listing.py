@@ -61,7 +61,7 @@ def listed(limit: int, *, using: str | None = None) -> list[SnapshotInfo]:
     """
     at = store(using)
     try:
-        names = at.call(calls.names(0, limit - 1))
+        names = at.call(calls.names(0, limit))
         found = at.pipeline([calls.facts(name) for name in names]) if names else []
     except StoreError as error:
         raise unavailable("", error) from error
