@@ -200,8 +200,9 @@ class Cell:
     def _command(self, name: str, *args: Any, **more: Any) -> None:
         # An app of its own: commands go to the broker of their app, whatever connection is given.
         sender = Celery(broker=self._url, set_as_current=False)
-        more = {"destination": [self.worker.name], "reply": True, "limit": 1, "timeout": 15, **more}
-        assert getattr(sender.control, name)(*args, **more), "the worker has not heard of it"
+        more = {"destination": [self.worker.name], "reply": True, "limit": 1, "timeout": 3, **more}
+        # Once more if need be: on a busy machine a worker is ready some time before it listens.
+        until(lambda: getattr(sender.control, name)(*args, **more))
 
     def started(self) -> dict[str, Any]:
         """Wait until the task runs."""
