@@ -37,6 +37,23 @@ assert "site-packages" in django_latch.__file__, django_latch.__file__
 print("Imported", django_latch.__file__)
 """
 
+#: A project whose worker has Celery and nothing else that is optional.
+PROJECT = """
+from celery import Celery
+from django.conf import settings
+
+settings.configure(
+    INSTALLED_APPS=["django_latch"],
+    DATABASES={},
+    CACHES={"default": {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": "redis://127.0.0.1/0"}},
+)
+import django
+
+django.setup()
+app = Celery("shop", broker="memory://")
+app.autodiscover_tasks(["django_latch"])
+"""
+
 
 def main(folder: str) -> int:
     (wheel,) = Path(folder).glob("*.whl")
@@ -50,8 +67,28 @@ def main(folder: str) -> int:
         subprocess.run([python, "-m", "pip", "install", "--quiet", wheel.resolve()], check=True)
         # -I: neither the working folder nor PYTHONPATH may lend the checkout to it.
         subprocess.run([python, "-I", "-W", "error", "-c", TRY], check=True, cwd=environment)
+        least = [f"{wheel.resolve()}[celery]", "django~=5.2.0"]
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *least], check=True)
+        Path(environment, "shop.py").write_text(PROJECT, encoding="utf-8")
+        start_worker(python, environment)
     print(f"{wheel.name} is complete and works in an empty environment.")
     return 0
+
+
+def start_worker(python: Path, folder: str) -> None:
+    """Start a Celery worker of PROJECT, which finds our tasks, and end it when it is ready."""
+    command = [python, "-m", "celery", "-A", "shop", "worker", "--pool", "solo", "-l", "INFO"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=folder, **quiet) as worker:
+        assert worker.stderr is not None
+        printed = []
+        for line in worker.stderr:
+            printed.append(line)
+            if " ready." in line:
+                worker.terminate()
+        if worker.wait() or not any(" ready." in line for line in printed):
+            raise SystemExit(f"a worker does not start:\n{''.join(printed)}")
+    print("A worker on Django 5.2 starts with Celery and nothing else.")
 
 
 def missing_files(wheel: Path) -> list[str]:
