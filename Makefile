@@ -50,7 +50,7 @@ test-contract: ## run the core of the tests on Valkey 9, Redis 6.2 and 7.0, with
 .PHONY: test-chaos
 test-chaos: ## processes that contend, pause and are killed, for a minute
 	$(venv) test
-	$(python) -m pytest -n 3 tests/chaos tests/waiting -m chaos $(ARGS)
+	$(python) -m pytest -n 3 tests/chaos tests/waiting tests/snapshot -m chaos $(ARGS)
 
 .PHONY: chaos-long
 chaos-long: ## the same for five minutes

@@ -175,10 +175,10 @@ def glanced(clock: object, found: object) -> Seen | None:
     facts, value = found
     if facts is None or value is None:
         return None
-    at = text(facts).split("|")
-    if len(at) != 5:
+    try:
+        fence, made, fresh, _, took = map(int, text(facts).split("|"))
+    except ValueError:
         return None
-    fence, made, fresh, _, took = map(number, at)
     now = number(clock[0]) * 1000 + number(clock[1]) // 1000
     if not made <= now < fresh:
         return None

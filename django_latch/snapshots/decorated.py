@@ -6,13 +6,16 @@ import functools
 import inspect
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 
 from django_latch.core.canonical import bind
 from django_latch.exceptions import LatchValueError
 from django_latch.snapshots.description import Snapshot
+
+#: Most names of one template that are kept ready.
+NAMES: Final = 1024
 
 
 class Decorated:
@@ -30,6 +33,8 @@ class Decorated:
         self.is_async = iscoroutinefunction(function)
         self._signature = inspect.signature(function)
         self._twins: dict[str, Decorated] = {}
+        # By the name that the arguments make: what a snapshot knows of its place is costly.
+        self._named = functools.lru_cache(NAMES)(lambda name: snapshot.replace(name=name))
         functools.update_wrapper(self, function)
         if self.is_async:
             markcoroutinefunction(self)
@@ -71,7 +76,7 @@ class Decorated:
         if self.snapshot.template is None:
             return self.snapshot
         arguments = bind(self._signature, args, kwargs)
-        return self.snapshot.replace(name=self.snapshot.template.render(arguments))
+        return self._named(self.snapshot.template.render(arguments))
 
     def computing(self, *args: Any, **kwargs: Any) -> Callable[[], Any]:
         """The compute of a call with these arguments."""

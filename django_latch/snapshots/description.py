@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from django_latch.arguments import Seconds, within
 from django_latch.conf import Settings, conf
@@ -25,6 +25,9 @@ from django_latch.store import drive
 
 if TYPE_CHECKING:
     from django_latch.snapshots.decorated import Decorated
+
+#: Most places of one snapshot that are kept ready: one a tenant.
+TENANTS: Final = 100
 
 
 class Snapshot:
@@ -98,7 +101,7 @@ class Snapshot:
             "using": using,
         }
         self.options = check(**self._given)
-        self._place: tuple[tuple[Any, ...], Place] | None = None
+        self._places: dict[tuple[Any, ...], Place] = {}
 
     def replace(self, **changes: Any) -> Self:
         """The same snapshot with some arguments changed; `name` is one of them."""
@@ -201,10 +204,13 @@ class Snapshot:
         settings = conf.load()
         at = store(self.options.using or settings.cache_alias)
         who = tenant() if settings.namespace is not None else None
-        valid = (settings, at, os.getpid(), who)
-        if self._place is None or self._place[0] != valid:
-            self._place = valid, self._made(settings, at, who)
-        return self._place[1]
+        valid = (id(settings), at, os.getpid(), who)
+        found = self._places.get(valid)
+        if found is None or found.settings is not settings:
+            if len(self._places) >= TENANTS:
+                self._places = {}
+            found = self._places[valid] = self._made(settings, at, who)
+        return found
 
     def _made(self, settings: Settings, at: Any, who: str | None) -> Place:
         options = self.options
@@ -230,6 +236,7 @@ class Snapshot:
         )
         return Place(
             label=label,
+            settings=settings,
             wanted=wanted,
             options=options,
             store=at,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django_latch.snapshots.outage import Outage
 
 if TYPE_CHECKING:
+    from django_latch.conf import Settings
     from django_latch.core.snapshot import Wanted
     from django_latch.snapshots.options import Options
     from django_latch.store.base import Store
@@ -21,10 +22,12 @@ class Place:
 
     Attributes:
         label: its name as given, with the tenant.
+        settings: those it was made under.
         owner: who asks, as records have it.
     """
 
     label: str
+    settings: Settings = field(repr=False)
     wanted: Wanted
     options: Options
     store: Store
