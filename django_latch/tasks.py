@@ -26,4 +26,6 @@ else:
 
     def send_refresh(message: dict[str, Any]) -> None:
         """Send the task; its queue is a matter of Celery's ``task_routes``."""
-        refresh_snapshot.apply_async(kwargs=message)
+        # What monitors show of the arguments: never the token.
+        shown = repr({key: value for key, value in message.items() if key != "token"})
+        refresh_snapshot.apply_async(kwargs=message, kwargsrepr=shown)

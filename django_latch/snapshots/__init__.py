@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, overload
 
 from django_latch.snapshots.decorated import Decorated
 from django_latch.snapshots.description import Snapshot
@@ -21,6 +21,14 @@ __all__ = [
     "snapshot",
     "snapshot_view",
 ]
+
+
+@overload
+def snapshot(name: str, compute: None = None, **options: Any) -> Snapshot: ...
+
+
+@overload
+def snapshot(name: str, compute: Callable[[], Any], **options: Any) -> Any: ...
 
 
 def snapshot(name: str, compute: Callable[[], Any] | None = None, **options: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import redis
@@ -93,6 +94,27 @@ def test_a_copy_of_the_message_computes_nothing(
     label.next("sweep")
     label.next("swept")
     label.nothing_left()
+
+
+def test_no_monitor_is_shown_the_token(
+    label: Label,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent: list[dict[str, Any]] = []
+    send = refresh_snapshot.apply_async
+
+    def keep(**options: Any) -> None:
+        sent.append(options)
+        send(**options)
+
+    monkeypatch.setattr(refresh_snapshot._get_current_object(), "apply_async", keep)
+    label.open()
+    shop.sweep(str(label))
+    (options,) = sent
+    token = options["kwargs"]["token"]
+    assert len(token) == 32
+    assert token not in options["kwargsrepr"]
+    assert str(label) in options["kwargsrepr"]
 
 
 def test_an_error_of_the_worker_is_remembered(raw: redis.Redis, label: Label) -> None:  # noqa: F811

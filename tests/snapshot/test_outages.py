@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -22,7 +23,8 @@ from tests.integration.aliases import locks_at, timeouts
 from tests.integration.proxy import proxy
 from tests.integration.until import until
 from tests.snapshot.slow import slow
-from tests.snapshot.sweeps import LOCK, NAME, Sweep
+from tests.snapshot.sweeps import LOCK, NAME, Sweep, call
+from tests.snapshot.test_election import waiting
 
 NOWHERE = "redis://127.0.0.1:1/0"
 
@@ -106,6 +108,32 @@ def _answers(shared: object, sweep: Sweep) -> bool:
     except LatchUnavailable:
         return False
     return True
+
+
+def test_the_store_goes_while_callers_wait(valkey_of_its_own: EmbeddedValkey, sweep: Sweep) -> None:
+    """The waiters hear of the outage; the one that computed has its value all the same."""
+    shared = snapshot(NAME, fresh_for=60, wait=15)
+
+    async def main() -> list[object]:
+        return await asyncio.gather(
+            *(shared.aget(sweep.a) for _ in range(3)), return_exceptions=True
+        )
+
+    plain = redis.Redis.from_url(valkey_of_its_own.url, decode_responses=True)
+    with sweep.held():
+        leader = call(shared.report, sweep)
+        sweep.await_begin()
+        waiters = [call(shared.get, sweep) for _ in range(3)]
+        loop = call(asyncio.run, main())
+        until(lambda: waiting(plain) == 4)
+        plain.close()
+        valkey_of_its_own.stop()
+        for waiter in waiters:
+            assert isinstance(waiter.exception(10), LatchUnavailable)
+        assert all(isinstance(one, LatchUnavailable) for one in loop.result(10))
+    report = leader.result(10)
+    assert (report.value, report.fence) == (1, 0)
+    assert sweep.runs == 1
 
 
 @pytest.mark.parametrize("fault", ["close", "swallow"])
