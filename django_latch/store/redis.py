@@ -196,8 +196,10 @@ class RedisStore:
 
         def wait() -> tuple[object, object]:
             left = max(park.until - now(), 0.001)
-            blocking = wire.pack(("BLPOP", wake_list, f"{left + OVERRUN:.3f}"))
-            connection.send_packed_command([wire.command(3, blocking), self.exchange.packed(call)])
+            words = ("BLPOP", wake_list, f"{left + OVERRUN:.3f}")
+            blocking = wire.command(3, wire.pack(words))
+            # In one piece: each piece is sent, and wakes the server, for itself.
+            connection.send_packed_command([blocking + self.exchange.packed(call)])
             if not connection.can_read(timeout=left):
                 self._nudge(wake_list, end)
                 self._await(connection, end)
