@@ -15,9 +15,8 @@ from tests.exits import app
 from tests.exits.cell import SOON, SOON_AFTER_THAT, Cell, after, exits
 from tests.exits.columns import HASTE, POOLS
 
-
-#: How Celery reports it. It takes a child for one that it has ended itself, if an earlier job of that
-#: child was revoked with a signal that the child has survived.
+#: How Celery reports it. It believes that it has ended a child itself, if an earlier job of that
+#: child was revoked with a signal which the child has survived.
 LOST = (WorkerLostError, TaskRevokedError)
 
 
