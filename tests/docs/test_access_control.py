@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 
 import pytest
 import redis
 from pytest_django import Settings
 
-from django_latch import LatchNotHeld, LatchTimeout, LatchUnavailable, inventory, latch
+from django_latch import (
+    LatchNotHeld,
+    LatchTimeout,
+    LatchUnavailable,
+    inventory,
+    latch,
+    snapshot,
+)
+from django_latch.snapshots import listing
 from django_latch.stale import clear_stale
 from example_project.valkey import EmbeddedValkey
 from tests.docs.pages import DOCS, code_blocks
@@ -55,6 +67,35 @@ def test_it_is_enough(raw: redis.Redis) -> None:
     raw.execute_command("ACL", "SETUSER", USER, *CLEARING)
     raw.rpush("latch:1:{00}:R:c", "not a hash")
     assert [cleared.what for cleared in clear_stale(actor="test")] == ["repaired"]
+
+
+@pytest.mark.usefixtures("password")
+def test_it_is_enough_for_snapshots(raw: redis.Redis) -> None:
+    raw.script_flush()
+    shared = snapshot("health", fresh_for=60, wait=10)
+    begun, go = threading.Event(), threading.Event()
+
+    def compute() -> int:
+        begun.set()
+        assert go.wait(10)
+        return 7
+
+    async def wait() -> object:
+        return await shared.aget(compute)
+
+    with ThreadPoolExecutor(3) as pool:
+        leader = pool.submit(shared.get, compute)
+        assert begun.wait(10)
+        waiters = [pool.submit(shared.get, compute), pool.submit(asyncio.run, wait())]
+        with pytest.raises(FutureTimeout):
+            waiters[0].result(0.3)
+        go.set()
+        assert {one.result(10) for one in (leader, *waiters)} == {7}
+    assert [one.name for one in listing.listed(9)] == ["health"]
+    with pytest.raises(ZeroDivisionError):
+        snapshot("other", lambda: 1 / 0)
+    shared.invalidate()
+    assert shared.peek().state == "miss"
 
 
 def test_it_opens_nothing_else(password: str, valkey: EmbeddedValkey) -> None:
