@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 def out_of_time(call: Obtaining, seen: Seen | None) -> Flow[Report]:
     """Somebody else computes still, and the budget is spent: contention, never an outage."""
     place = call.place
-    if place.options.on_busy == "compute":
+    paused = seen is not None and seen.role == "failed"  # a permit is no way round the pause
+    if place.options.on_busy == "compute" and not paused:
         report = yield from _with_permit(call)
         if report is not None:
             return report

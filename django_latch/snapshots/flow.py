@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from django_latch import signals
@@ -248,10 +249,12 @@ class Obtaining:
     def _check_circle(self, seen: Seen) -> None:
         """Whoever waits here for what waits for them would wait in vain."""
         if path := path_to(self.place):
-            steps = " asks for ".join(map(repr, [*path, self.place.label]))
+            path = [*path, self.place.label]
+            steps = " asks for ".join(map(repr, path))
             raise LatchDeadlock(
                 f"a snapshot cannot wait for itself: {steps}",
                 name=self.place.label,
+                cycle=[{"holds": one, "waits": other} for one, other in pairwise(path)],
                 reason="deadlock",
             )
 

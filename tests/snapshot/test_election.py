@@ -234,8 +234,12 @@ def test_s10_a_copy_of_the_election_that_comes_late_elects_nobody(
 def test_s30_a_snapshot_that_asks_for_itself_is_told_so(raw: redis.Redis) -> None:
     inner, outer = snapshot("inner", wait=5), snapshot("outer", wait=5)
     begun = time.monotonic()
-    with pytest.raises(LatchDeadlock, match="'outer' asks for 'inner' asks for 'outer'"):
+    with pytest.raises(LatchDeadlock, match="'outer' asks for 'inner' asks for 'outer'") as told:
         outer.get(lambda: inner.get(lambda: outer.get(lambda: 1)))
+    assert told.value.cycle == [
+        {"holds": "outer", "waits": "inner"},
+        {"holds": "inner", "waits": "outer"},
+    ]
     assert time.monotonic() - begun < 3
     assert outer.get(lambda: inner.get(lambda: 7)) == 7, "nested ones are no circle"
 

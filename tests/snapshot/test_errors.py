@@ -127,6 +127,14 @@ def test_a_caller_without_time_is_told_why(sweep: Sweep) -> None:
         snapshot(NAME, sweep, wait=0)
 
 
+def test_a_permit_is_no_way_round_the_pause(raw: redis.Redis, sweep: Sweep) -> None:
+    raw.hset(audit.key("S", LOCK), "e", f"5|{audit.now(raw) + 20_000}|Broken")
+    raw.pexpire(audit.key("S", LOCK), 60_000)
+    with pytest.raises(LatchTimeout, match="its last compute failed"):
+        snapshot(NAME, sweep, wait=0.1, on_busy="compute")
+    assert sweep.runs == 0
+
+
 def test_a_value_that_cannot_be_written_is_a_failure(raw: redis.Redis) -> None:
     with pytest.raises(Exception, match="pickle") as raised:
         snapshot(NAME, lambda: (n for n in ()))
