@@ -15,6 +15,7 @@ from django_latch.core import snapshot
 from django_latch.core.calls import StoreError, Work
 from django_latch.core.flow import Flow
 from django_latch.exceptions import LatchValueError
+from django_latch.heartbeat import heartbeat
 from django_latch.snapshots.compute import Computing, describe
 from django_latch.store import drive
 
@@ -41,31 +42,25 @@ class Background:
 
 
 def hand_over(computing: Computing, task: dict[str, Any] | None) -> Flow[Background]:
-    """Have it computed elsewhere. What keeps it from starting is a failed compute."""
+    """Have it computed elsewhere. A message that cannot be sent is a failed compute."""
     place, lease = computing.place, computing.lease
     if place.options.refresh == "thread":
-        try:
-            yield Work(lambda: _start(computing))
-        except BaseException as error:
-            yield from lease.failing(describe(error))
-            raise
+        yield Work(lambda: _start(computing))
         return Background(computing)
-    # The message is written first: nothing is left of the lease here once it is detached.
-    try:
-        send = sender()
-        token = yield from lease.handing_over()
-    except BaseException:
-        yield from lease.freeing()
-        raise
+    send = sender()
+    token = yield from lease.handing_over()
     said = {"name": place.wanted.name, "label": place.label, "token": token, "fence": lease.fence}
     try:
         yield Work(lambda: send({**(task or {}), **said}), True)
-    except BaseException as error:
+    except Exception as error:
         call = snapshot.fail(place.wanted, describe(error), token)
         try:
             yield call
         except StoreError:
-            logger.warning("%r waits for the end of a lease: %s", place.wanted.name, error)
+            heartbeat.owe(place.store, call, lease.ttl)
+        raise
+    except BaseException:  # it may have been sent: then its worker finds that the token has ended
+        heartbeat.owe(place.store, snapshot.fail(place.wanted, "", token), lease.ttl)
         raise
     return Background()
 

@@ -12,7 +12,9 @@ import redis
 
 from django_latch import LatchDeadlock, current_lease, inventory, snapshot
 from django_latch.core import snapshot as calls
+from django_latch.core.calls import Glance, Work
 from django_latch.core.tokens import new_token
+from django_latch.snapshots.flow import Obtaining
 from django_latch.store.connections import store
 from tests.integration import audit
 from tests.integration.aliases import locks_at
@@ -229,6 +231,25 @@ def test_s10_a_copy_of_the_election_that_comes_late_elects_nobody(
     way.deliver()
     until(lambda: elected(raw) == {})
     audit.assert_free(raw, LOCK)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_s10_a_call_that_is_closed_leaves_nobody_elected(
+    steps: int, raw: redis.Redis, sweep: Sweep
+) -> None:
+    """As an interpreter that ends does with a coroutine: nothing can be sent any more."""
+    place = snapshot(NAME).place()
+    flow = Obtaining(place, sweep).run()
+    step = next(flow)
+    for _ in range(steps - 1):
+        step = flow.send(
+            place.store.glance(step) if isinstance(step, Glance) else place.store.call(step)
+        )
+    assert (steps == 3) is isinstance(step, Work)
+    assert len(elected(raw)) == (steps == 3)
+    flow.close()
+    until(lambda: elected(raw) == {})
+    assert sweep.runs == 0
 
 
 def test_s30_a_snapshot_that_asks_for_itself_is_told_so(raw: redis.Redis) -> None:
