@@ -25,6 +25,7 @@ from django_latch.store.errors import is_wrong_type, store_error
 from django_latch.store.exchange import TIMEOUT, Exchange, WrongType, corrupt, silent_fence
 from django_latch.store.layout import Layout
 from django_latch.store.pool import Connections
+from django_latch.store.use import guarded, read, told_apart
 
 if TYPE_CHECKING:
     from redis.connection import AbstractConnection, ConnectionPool
@@ -36,9 +37,6 @@ OVERRUN: Final = 0.25
 
 #: Seconds that the answer to a waiter's last request is awaited for.
 LAST: Final = 1.0
-
-#: redis-py's attributes for connecting and for each answer.
-CONNECT_TIMEOUTS: Final = ("socket_connect_timeout", "socket_timeout")
 
 #: Most connections of a process for script calls, however many the alias allows.
 CONNECTIONS: Final = 100
@@ -116,7 +114,7 @@ class RedisStore:
         if self._beat is None or self._beat[0] != thread:
             self._beat = thread, self._connection()
         connection = self._beat[1]
-        replies = _guarded(
+        replies = guarded(
             connection,
             lambda: self._send(connection, calls),
             drop=connection.disconnect,
@@ -129,7 +127,7 @@ class RedisStore:
 
         def send(connection: AbstractConnection) -> object:
             connection.send_packed_command([wire.command(len(args), wire.pack(args))])
-            return _read(connection)
+            return read(connection)
 
         reply = self._borrowed(send)
         if not isinstance(reply, Exception):
@@ -143,10 +141,10 @@ class RedisStore:
         packed = [self.exchange.packed(call) for call in calls]
         connection.send_packed_command([b"".join(packed)])
         self._await(connection, calls[0].until)
-        replies = [_read(connection) for _ in calls]
+        replies = [read(connection) for _ in calls]
         for at in self.exchange.unknown(replies):
             connection.send_packed_command([self.exchange.packed(calls[at], "EVAL")])
-            replies[at] = _read(connection)
+            replies[at] = read(connection)
         return replies
 
     def _await(self, connection: AbstractConnection, until: float | None) -> None:
@@ -203,18 +201,18 @@ class RedisStore:
             if not connection.can_read(timeout=left):
                 self._nudge(wake_list, end)
                 self._await(connection, end)
-            woken = _read(connection)  # may be an error (-UNBLOCKED): the request stands behind it
-            reply = _read(connection)
+            woken = read(connection)  # may be an error (-UNBLOCKED): the request stands behind it
+            reply = read(connection)
             if self.exchange.unknown([reply]):
                 connection.send_packed_command([self.exchange.packed(call, "EVAL")])
-                reply = _read(connection)
+                reply = read(connection)
             return woken, reply
 
         def drop() -> None:
             connection.disconnect()
             self._pool.clear()  # the request is sent again at once, and not on another broken one
 
-        woken, reply = _guarded(connection, wait, drop, end)
+        woken, reply = guarded(connection, wait, drop, end)
         self._waiters.append((os.getpid(), connection))
         return self._outcome(call, reply), silent_fence(woken)
 
@@ -224,7 +222,7 @@ class RedisStore:
         def send(connection: AbstractConnection) -> list[object]:
             connection.send_packed_command([self.exchange.glancing(glance)])
             self._await(connection, glance.until)
-            return [_read(connection), _read(connection)]
+            return [read(connection), read(connection)]
 
         return self.exchange.glanced(glance, self._borrowed(send, glance.until))
 
@@ -238,9 +236,9 @@ class RedisStore:
             connection.send_packed_command([blocking + self.exchange.glancing(glance)])
             if not connection.can_read(timeout=left):
                 return []
-            return [_read(connection) for _ in range(3)]
+            return [read(connection) for _ in range(3)]
 
-        replies = _guarded(connection, wait, connection.disconnect)
+        replies = guarded(connection, wait, connection.disconnect)
         if not replies:  # its own answer is still under way
             connection.disconnect()
             return None
@@ -258,8 +256,8 @@ class RedisStore:
         def send(connection: AbstractConnection) -> None:
             connection.send_packed_command([push + expire])
             self._await(connection, until)
-            _read(connection)
-            _read(connection)
+            read(connection)
+            read(connection)
 
         self._borrowed(send, until)
 
@@ -286,8 +284,8 @@ class RedisStore:
         try:
             connection = self._pool.borrow(self._patience(until))
         except redis_errors.TimeoutError as error:
-            raise _told_apart(error, False, until) from error
-        result = _guarded(
+            raise told_apart(error, False, until) from error
+        result = guarded(
             connection,
             lambda: use(connection),
             drop=lambda: self._pool.drop(connection),
@@ -295,67 +293,3 @@ class RedisStore:
         )
         self._pool.back(connection)
         return result
-
-
-def _guarded(
-    connection: AbstractConnection,
-    use: Callable[[], T],
-    drop: Callable[[], None],
-    until: float | None = None,
-) -> T:
-    """Connect and use a connection; drop it on any error.
-
-    After a cancel or time-out the answer is still under way: it would be read by the next user.
-    """
-    sent = False
-    try:
-        _connect(connection, until)
-        sent = True
-        return use()
-    except BaseException as error:
-        drop()
-        if isinstance(error, (redis_errors.RedisError, OSError)):
-            raise _told_apart(error, sent, until) from error
-        raise
-
-
-def _connect(connection: AbstractConnection, until: float | None) -> None:
-    """Connect within the caller's time, where that is shorter than the alias's time-outs.
-
-    The socket's next user does not inherit the shorter ones.
-    """
-    if until is None or getattr(connection, "_sock", None) is not None:
-        connection.connect()
-        return
-    usual = {name: getattr(connection, name, None) for name in CONNECT_TIMEOUTS}
-    left = max(until - now(), 0.001)
-    try:
-        for name, most in usual.items():
-            setattr(connection, name, min(most or left, left))
-        connection.connect()
-    finally:
-        for name, most in usual.items():
-            setattr(connection, name, most)
-    # Nothing is under way yet, so the parser may begin again, with the time-outs as they are now.
-    socket: Any = connection._sock
-    socket.settimeout(usual["socket_timeout"])
-    connection._parser.on_connect(connection)
-
-
-def _told_apart(error: Exception, sent: bool, until: float | None) -> StoreError:
-    """An outage, or only the end of the caller's time."""
-    if isinstance(error, (redis_errors.TimeoutError, TimeoutError)) and until and now() >= until:
-        return StoreError(
-            "no answer in the time given", reason="spent", unanswered=sent, again=False
-        )
-    return store_error(error, sent=sent)
-
-
-def _read(connection: AbstractConnection) -> object:
-    """Read one reply; an error reply is returned, a broken connection raises."""
-    try:
-        return connection.read_response()
-    except redis_errors.ConnectionError:  # among them BusyLoadingError, which is an answer too
-        raise
-    except redis_errors.ResponseError as error:
-        return error
