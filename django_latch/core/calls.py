@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 T_co = TypeVar("T_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that takes time at each acquire
 class Call(Generic[T_co]):
     """One script call on one lock.
 

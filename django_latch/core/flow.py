@@ -36,7 +36,7 @@ RESTARTS: Final = 4
 Flow = Generator[Call[Any] | Park[Any] | Glance | Watch | Work, Any, T]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that takes time at each acquire
 class Grant:
     """A lease as it was told."""
 

@@ -34,7 +34,7 @@ class Held:
         return Owner.from_json(self.record)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that takes time at each acquire
 class Granted:
     """The caller holds the lock."""
 
@@ -85,7 +85,7 @@ class Renewed:
     waiters: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that takes time at each acquire
 class Closed:
     """The answer to a release or abandon: what the token had become."""
 

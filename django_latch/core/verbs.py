@@ -17,7 +17,7 @@ T = TypeVar("T")
 Steps = Generator[Call[Any], Any, T]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)  # not frozen: that takes time at each acquire
 class Ask:
     """What is asked for. Times in seconds; `timeout` 0 is one try."""
 
@@ -49,7 +49,7 @@ class Ask:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that takes time at each acquire
 class Caller:
     """Who asks: one acquisition's own facts."""
 
