@@ -9,8 +9,9 @@ local function grant(fence)
   return r
 end
 
--- The answer to a holder, with the names of other locks whose leases have passed.
-local function granted(r)
-  local stale = call('ZRANGEBYSCORE', INDEX, '-inf', '(' .. MS, 'LIMIT', '0', '3')
+-- The answer to a holder, with the names of other locks whose leases have passed; whoever takes an offer
+-- has waited long enough, and looks after no others.
+local function granted(r, taken)
+  local stale = taken and {} or call('ZRANGEBYSCORE', INDEX, '-inf', '(' .. MS, 'LIMIT', '0', '3')
   return reply('granted', r.fence, r.exp - NOW, unpack(stale))
 end

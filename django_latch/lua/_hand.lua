@@ -5,7 +5,7 @@ local lease, claim, place, hold, wake, who = string.match(head and call('HGET', 
   '^queued|0|%d+|(%d+)|(%d+)|1|(%d+)|%d+|(%d+)|(%x+)|(.*)$')
 if lease then
   call('ZCARD', INDEX)  -- of a wrong type it fails here, before anything is written
-  if LEVEL > 0 then call('XLEN', EVENTS) end
+  if LEVEL > 1 then call('XLEN', EVENTS) end
   local list, need = string.gsub(STAMP, 'stamp$', 'W:') .. wake, math.max(claim, count > 1 and LIVE or 0)
   call('ZREM', Q, head)  -- a first write that passes when memory is full
   call('ZREM', V, head)
@@ -19,7 +19,7 @@ if lease then
   call('PEXPIRE', list, claim + LIVE)
   call('ZADD', INDEX, NOW + need, NAME)
   keep_index(need)
-  keep(need, P)
+  keep(need, graves == 0 and P)
   if count > 1 then return reply('ended', 'released', held, fence, offer) end  -- see nudge.lua
   return reply('ended', 'released', held, fence)
 end

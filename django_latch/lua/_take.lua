@@ -13,6 +13,6 @@ if fence and NOW <= tonumber(exp) and exp - NOW <= tonumber(span) then
     call('HSET', R, token, 'held|' .. fence .. '|' .. NOW + lease .. '|' .. lease .. '|' .. claim .. '|' .. limit ..
       '|' .. ticket .. '|' .. MS .. '|0|' .. wake .. '|' .. owner)
     keep(need)
-    return reply('granted', fence, lease, unpack(call('ZRANGEBYSCORE', INDEX, '-inf', '(' .. MS, 'LIMIT', '0', '3')))
+    return reply('granted', fence, lease)
   end
 end
