@@ -252,9 +252,7 @@ def store_name(label: str, version: int) -> str:
 
 def _peeking(place: Place) -> Flow[Report]:
     seen, _ = yield from twice(calls.look(place.wanted.name, place.wanted.shape))
-    value = None
-    if seen.value is not None:
-        value = place.decode(seen.value)
+    value, seen = place.decoded(seen)
     return Report.of(place.label, seen, "peek", value)
 
 

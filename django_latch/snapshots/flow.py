@@ -203,14 +203,10 @@ class Obtaining:
 
     def _decoded(self, seen: Seen) -> tuple[Any, Seen]:
         """The value; bytes that cannot be read are none."""
-        if seen.value is None:
-            return None, seen
-        try:
-            value = self.place.decode(seen.value)
-        except Exception as error:  # noqa: BLE001  whatever the serializer raises
-            logger.warning("%r holds a value that cannot be read: %r", self.wanted.name, error)
+        value, read = self.place.decoded(seen)
+        if read is not seen:
             self.unreadable = seen.fence
-            return None, replace(seen, state="miss", value=None, role=seen.role or "unread")
+            return None, replace(read, role=seen.role or "unread")
         if self.place.options.on_outage == "local":
             self.place.outage.keep_seen(self.wanted.name, self.wanted.shape, seen)
         return value, seen

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from django_latch.snapshots.outage import Outage
 
 if TYPE_CHECKING:
     from django_latch.conf import Settings
-    from django_latch.core.snapshot import Wanted
+    from django_latch.core.snapshot import Seen, Wanted
     from django_latch.snapshots.options import Options
     from django_latch.store.base import Store
+
+logger = logging.getLogger("django_latch")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +40,16 @@ class Place:
     def decode(self, raw: bytes) -> Any:
         """The value of such bytes."""
         return self.store.codec.decode(raw)
+
+    def decoded(self, seen: Seen) -> tuple[Any, Seen]:
+        """What was read, and its value; bytes that cannot be read are none."""
+        if seen.value is None:
+            return None, seen
+        try:
+            return self.decode(seen.value), seen
+        except Exception as error:  # noqa: BLE001  whatever the serializer raises
+            logger.warning("%r holds a value that cannot be read: %r", self.wanted.name, error)
+            return None, replace(seen, state="miss", fence=0, age=0, left=0, took=0, value=None)
 
     @property
     def key(self) -> tuple[int, str]:

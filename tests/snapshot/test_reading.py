@@ -188,6 +188,8 @@ def test_s26_unreadable_bytes_are_a_miss(
     shared = snapshot(NAME, fresh_for=60)
     shared.get(sweep)
     raw.hset(audit.key("S", LOCK), "v:", junk)
+    report = shared.peek()
+    assert (report.state, report.value, report.fence, report.age) == ("miss", None, 0, 0)
     assert shared.get(sweep) == 2
     assert "cannot be read" in caplog.text
     assert shared.get(sweep) == 2
