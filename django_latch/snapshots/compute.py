@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
@@ -73,17 +74,18 @@ class Computing:
             with suppress(ValueError):  # closed in another context than begun
                 _around.reset(mark)
         took = now() - began
+        fresh = self._fresh(fresh_for, deadline)
         published = yield from lease.publishing(raw, took, fresh_for, deadline)
         self.tell(published, took)
         if place.options.on_outage == "local":
             for shape, value in raw.items():
-                place.outage.keep(place.wanted.name, shape, value)
+                place.outage.keep(place.wanted.name, shape, value, fresh)
         return Report(
             name=place.label,
             state="hit",
             outcome=outcome,
             value=values[place.wanted.shape],
-            fresh_for=place.wanted.fresh_for if fresh_for is None else fresh_for,
+            fresh_for=fresh,
             took=took,
             fence=lease.fence if published == "published" else 0,
         )
@@ -95,6 +97,15 @@ class Computing:
             fresh_for, deadline = made.limits()
             made = made.value
         return shapes(self.place, made), fresh_for, deadline
+
+    def _fresh(self, seconds: float | None, deadline: float) -> float:
+        """How long the value is fresh; until a deadline, by the clock of this machine."""
+        limits = [self.place.wanted.fresh_for]
+        if seconds is not None:
+            limits.append(seconds)
+        if deadline:
+            limits.append(max(deadline - time.time(), 0.0))
+        return min(limits)
 
     def tell(self, outcome: str, took: float) -> None:
         """Send the signal about this compute."""

@@ -97,8 +97,7 @@ def without_store(call: Obtaining, trouble: LatchError, cause: StoreError) -> Fl
     if isinstance(trouble, LatchUnavailable) and place.options.on_outage == "local":
         found = place.outage.last(place.wanted.name, place.wanted.shape, place.options.keep_for)
         if found is not None:
-            raw, age = found
-            fresh_for = place.options.fresh_for - age
+            raw, age, fresh_for = found
             return Report(
                 name=place.label,
                 state="hit" if fresh_for > 0 else "stale",

@@ -30,7 +30,8 @@ class Outage:
         self._until = 0.0
         self._error: StoreError | None = None
         self._mutex = threading.Lock()
-        self._values: OrderedDict[tuple[str, str], tuple[bytes, float]] = OrderedDict()
+        # (name, shape) -> value, and since when and until when it is fresh on the clock of `now`
+        self._values: OrderedDict[tuple[str, str], tuple[bytes, float, float]] = OrderedDict()
 
     def check(self) -> StoreError | None:
         """Why the store is not asked just now; None: the caller may ask it."""
@@ -64,10 +65,13 @@ class Outage:
 
     # Values
 
-    def keep(self, name: str, shape: str, value: bytes, age: float = 0.0) -> None:
+    def keep(
+        self, name: str, shape: str, value: bytes, fresh_for: float, age: float = 0.0
+    ) -> None:
         """Keep a value for the next outage."""
+        time = now()
         with self._mutex:
-            self._values[name, shape] = value, now() - age
+            self._values[name, shape] = value, time - age, time + fresh_for
             self._values.move_to_end((name, shape))
             while len(self._values) > VALUES:
                 self._values.popitem(last=False)
@@ -75,7 +79,7 @@ class Outage:
     def keep_seen(self, name: str, shape: str, seen: Seen) -> None:
         """Keep what was read."""
         if seen.value is not None:
-            self.keep(name, shape, seen.value, seen.age / 1000)
+            self.keep(name, shape, seen.value, seen.left / 1000, seen.age / 1000)
 
     def drop(self, name: str) -> None:
         """Forget the values of a snapshot that was invalidated."""
@@ -83,10 +87,15 @@ class Outage:
             for at in [at for at in self._values if at[0] == name]:
                 del self._values[at]
 
-    def last(self, name: str, shape: str, most: float) -> tuple[bytes, float] | None:
-        """The last value and its age in seconds, if it is not older than `most`."""
+    def last(self, name: str, shape: str, most: float) -> tuple[bytes, float, float] | None:
+        """The last value, its age in seconds and for how many more it is fresh.
+
+        None if it is older than `most`.
+        """
         with self._mutex:
             found = self._values.get((name, shape))
-        if found is None or now() - found[1] > most:
+        time = now()
+        if found is None or time - found[1] > most:
             return None
-        return found[0], now() - found[1]
+        value, since, until = found
+        return value, time - since, until - time

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
+from django_latch.core.timing import FOREVER
 from django_latch.exceptions import LatchValueError
 
 if TYPE_CHECKING:
@@ -109,10 +112,13 @@ class FreshUntil:
                     f"the deadline of a value must be an aware datetime, not {at!r}; "
                     f"give it a tzinfo, or seconds"
                 )
-            return None, max(at.astimezone(UTC).timestamp(), 0.001)
+            end = at.timestamp()
+            if end > time.time() + FOREVER:  # limits nothing
+                return None, 0.0
+            return None, max(end, 0.001)
         seconds = at.total_seconds() if isinstance(at, timedelta) else at
-        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or isnan(seconds):
             raise LatchValueError(
                 f"the deadline of a value must be an aware datetime or seconds, not {at!r:.80}"
             )
-        return max(float(seconds), 0.001), 0
+        return max(float(min(seconds, FOREVER)), 0.001), 0.0

@@ -15,7 +15,7 @@ import pytest
 import redis
 from django.core.management import call_command
 
-from django_latch import LatchCorrupt, LatchUnavailable, snapshot
+from django_latch import FreshUntil, LatchCorrupt, LatchUnavailable, snapshot
 from example_project.valkey import EmbeddedValkey
 from tests import servers
 from tests.integration import audit
@@ -55,6 +55,16 @@ def test_s16_or_takes_the_last_value_of_this_process(
     assert 0.1 <= report.age < 5
     assert shared.shaped("t").get(sweep) == "1"
     assert sweep.runs == 1
+
+
+def test_s16_with_the_deadline_of_the_value(valkey_of_its_own: EmbeddedValkey) -> None:
+    shared = snapshot(NAME, fresh_for=60, on_outage="local")
+    shared.get(lambda: FreshUntil("brief", 0.1))
+    valkey_of_its_own.stop()
+    time.sleep(0.15)
+    report = shared.report(lambda: "none")
+    assert (report.value, report.outcome, report.state) == ("brief", "outage", "stale")
+    assert report.fresh_for < 0
 
 
 def test_s16_of_a_bounded_age(valkey_of_its_own: EmbeddedValkey, sweep: Sweep) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from datetime import UTC, datetime, timedelta
+from math import inf, nan
 from typing import Any
 
 import pytest
@@ -175,7 +176,30 @@ def test_s24_a_value_carries_a_deadline(sweep: Sweep) -> None:
     assert 50 < shared.peek().fresh_for <= 60, "a deadline only shortens"
 
 
-@pytest.mark.parametrize("deadline", ["tomorrow", datetime(2027, 1, 1), None, True])  # noqa: DTZ001
+@pytest.mark.parametrize(
+    ("deadline", "least", "most"),
+    [
+        (20, 19, 20),
+        (timedelta(days=9), 60, 60),
+        (inf, 60, 60),
+        (-5, 0, 0.01),
+        (datetime.now(UTC) + timedelta(seconds=40), 1, 40),
+        (datetime.now(UTC) - timedelta(seconds=40), 0, 0),
+        (datetime.max.replace(tzinfo=UTC), 60, 60),
+        (datetime.min.replace(tzinfo=UTC), 0, 0),
+    ],
+)
+def test_s24_a_report_knows_the_deadline(deadline: Any, least: float, most: float) -> None:
+    report = snapshot(NAME, fresh_for=60).report(lambda: FreshUntil("x", deadline))
+    assert least <= report.fresh_for <= most
+    assert report.fence, "it was published"
+    assert snapshot(NAME, fresh_for=60).peek().fresh_for <= most + 0.1
+
+
+@pytest.mark.parametrize(
+    "deadline",
+    ["tomorrow", datetime(2027, 1, 1), None, True, nan],  # noqa: DTZ001
+)
 def test_s24_a_deadline_that_is_none(deadline: Any) -> None:
     with pytest.raises(LatchValueError, match="deadline"):
         snapshot(NAME).get(lambda: FreshUntil("x", deadline))
