@@ -77,7 +77,7 @@ class Computing:
         fresh = self._fresh(fresh_for, deadline)
         published = yield from lease.publishing(raw, took, fresh_for, deadline)
         self.tell(published, took)
-        if place.options.on_outage == "local":
+        if place.options.on_outage == "local" and not lease.refused:
             for shape, value in raw.items():
                 place.outage.keep(place.wanted.name, shape, value, fresh)
         return Report(

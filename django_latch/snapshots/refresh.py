@@ -37,6 +37,12 @@ class Refresh(Lease):
         )
         self.wanted = wanted
         self.permit = bool(permit)
+        self._refused = False
+
+    @property
+    def refused(self) -> bool:
+        """Whether the store has said that what is computed here is outdated."""
+        return self._refused or self.lost in ("revoked", "superseded")
 
     def publishing(
         self, shapes: Mapping[str, bytes], took: float, fresh_for: float | None, deadline: float
@@ -69,7 +75,8 @@ class Refresh(Lease):
             raise
         if self.permit:
             yield from self.freeing()
-        return "published" if done.word == "published" else "superseded"
+        self._refused = done.word != "published"
+        return "superseded" if self._refused else "published"
 
     def failing(self, error: str) -> Flow[None]:
         """The compute failed: remembered with the next caller's election in mind."""

@@ -86,6 +86,19 @@ def test_s16_and_nothing_that_was_invalidated(sweep: Sweep) -> None:
             shared.get(sweep)
 
 
+def test_s16_and_nothing_that_was_invalidated_while_it_was_computed(sweep: Sweep) -> None:
+    with servers.valkey() as server, locks_at(f"{server.url}/0", **timeouts(0.5)):
+        shared = snapshot(NAME, fresh_for=60, on_outage="local")
+        with sweep.held():
+            computed = call(shared.report, sweep)
+            sweep.await_begin()
+            shared.invalidate()
+        assert computed.result(10).value == 1
+        server.stop()
+        with pytest.raises(LatchUnavailable):
+            shared.get(sweep)
+
+
 def test_s17_not_every_request_pays_the_time_out(sweep: Sweep) -> None:
     with slow(30) as way, locks_at(way.url, **timeouts(0.4)):
         shared = snapshot(NAME, wait=10)
