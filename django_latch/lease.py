@@ -196,7 +196,7 @@ class Lease(Hold):
 
 
 @async_unsafe(
-    "a lock that may be waited for blocks the event loop; use the async twin, or timeout=0"
+    "what may wait blocks the event loop; use the async twin, or timeout=0 (a snapshot: wait=0)"
 )
 def may_block() -> None:
     """Raise SynchronousOnlyOperation inside a running event loop, as Django's ORM does."""

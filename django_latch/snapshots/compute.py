@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,20 +18,23 @@ from django_latch.core.owner import clean
 from django_latch.core.snapshot import ERROR
 from django_latch.core.timing import now
 from django_latch.current import as_current
+from django_latch.exceptions import LatchValueError
 from django_latch.snapshots.results import FreshUntil, Report
 
 if TYPE_CHECKING:
     from django_latch.snapshots.place import Place
     from django_latch.snapshots.refresh import Refresh
 
-#: The snapshots that are being computed around the running code.
-_around: ContextVar[tuple[Place, ...]] = ContextVar("django_latch_snapshots", default=())
+#: What is, or was, being computed around the running code. A task or a thread that a compute has
+#: begun inherits it, and may go on when that is over.
+_around: ContextVar[tuple[Computing, ...]] = ContextVar("django_latch_snapshots", default=())
 
 
 def path_to(place: Place) -> list[str]:
     """The names from a snapshot that is being computed around here down to the running code."""
-    names = [other.label for other in _around.get()]
-    keys = [other.key for other in _around.get()]
+    around = [computing.place for computing in _around.get() if computing.goes_on]
+    names = [other.label for other in around]
+    keys = [other.key for other in around]
     return names[keys.index(place.key) :] if place.key in keys else []
 
 
@@ -40,6 +44,7 @@ class Computing:
     Attributes:
         is_async: what it returns is awaited.
         error: what it raised.
+        goes_on: it has begun and is not over.
     """
 
     def __init__(self, place: Place, compute: Callable[[], Any], lease: Refresh) -> None:
@@ -47,16 +52,19 @@ class Computing:
         self.place = place
         self.lease = lease
         self.error: Exception | None = None
+        self.goes_on = False
         self._compute = compute
 
     def run(self, outcome: str) -> Flow[Report]:
         """Compute, publish, and report what was made; an error is raised as it came."""
         place, lease = self.place, self.lease
         began = now()
-        mark = _around.set((*_around.get(), place))
+        mark = _around.set((*_around.get(), self))
+        self.goes_on = True
         try:
             with as_current(lease):
                 made = yield Work(self._compute)
+            check_computed(made)
             values, fresh_for, deadline = self._shapes(made)
             raw = {shape: place.store.codec.encode(value) for shape, value in values.items()}
         except GeneratorExit:
@@ -71,6 +79,7 @@ class Computing:
             yield from lease.freeing()
             raise
         finally:
+            self.goes_on = False
             with suppress(ValueError):  # closed in another context than begun
                 _around.reset(mark)
         took = now() - began
@@ -117,6 +126,21 @@ class Computing:
                 fence=self.lease.fence,
                 took=took,
             )
+
+
+def check_computed(made: Any) -> None:
+    """Refuse what would have to be awaited first.
+
+    Raises:
+        LatchValueError: the compute is async, and nothing here can await it.
+    """
+    if inspect.isawaitable(made):
+        if inspect.iscoroutine(made):
+            made.close()
+        raise LatchValueError(
+            "the compute is async: use the async twin (asnapshot, aget), and an `async def` where "
+            "it is to run in the background"
+        )
 
 
 def shapes(place: Place, value: Any) -> dict[str, Any]:

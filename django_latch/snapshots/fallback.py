@@ -14,7 +14,7 @@ from django_latch.core.snapshot import Seen
 from django_latch.core.tokens import new_token
 from django_latch.exceptions import LatchError, LatchNotAcquired, LatchTimeout, LatchUnavailable
 from django_latch.heartbeat import heartbeat
-from django_latch.snapshots.compute import Computing, shapes
+from django_latch.snapshots.compute import Computing, check_computed, shapes
 from django_latch.snapshots.refresh import Refresh
 from django_latch.snapshots.results import FreshUntil, Pending, Report
 
@@ -111,6 +111,7 @@ def without_store(call: Obtaining, trouble: LatchError, cause: StoreError) -> Fl
     if isinstance(trouble, LatchUnavailable) and place.options.on_outage == "compute":
         waited = call.waited
         made = yield Work(call.compute)
+        check_computed(made)
         value = made.value if isinstance(made, FreshUntil) else made
         return Report(
             name=place.label,

@@ -65,9 +65,7 @@ class Outage:
 
     # Values
 
-    def keep(
-        self, name: str, shape: str, value: bytes, fresh_for: float, age: float = 0.0
-    ) -> None:
+    def keep(self, name: str, shape: str, value: bytes, fresh_for: float, age: float = 0.0) -> None:
         """Keep a value for the next outage."""
         time = now()
         with self._mutex:

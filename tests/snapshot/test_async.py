@@ -9,7 +9,14 @@ from collections.abc import Awaitable, Callable
 import pytest
 import redis
 
-from django_latch import LatchDeadlock, LatchTimeout, LatchUnavailable, asnapshot, snapshot
+from django_latch import (
+    LatchDeadlock,
+    LatchTimeout,
+    LatchUnavailable,
+    LatchValueError,
+    asnapshot,
+    snapshot,
+)
 from tests.integration import audit
 from tests.integration.aliases import latch_settings, locks_at
 from tests.integration.until import until
@@ -151,6 +158,43 @@ def test_s30_nested(raw: redis.Redis) -> None:
             await outer.aget(ask_inner)
 
     asyncio.run(main())
+
+
+def test_s30_a_task_that_outlives_the_compute_that_began_it_may_wait(sweep: Sweep) -> None:
+    async def main() -> None:
+        shared = snapshot(NAME, fresh_for=0.05, keep_for=0.05, wait=5)
+        begun: list[asyncio.Task[object]] = []
+        over = asyncio.Event()
+
+        async def ask() -> object:
+            await over.wait()
+            return await shared.aget(sweep.a)
+
+        async def begin() -> str:
+            begun.append(asyncio.create_task(ask()))
+            return "first"
+
+        assert await shared.aget(begin) == "first"
+        await asyncio.sleep(0.1)
+        with sweep.held():
+            leader = asyncio.create_task(shared.aget(sweep.a))
+            await auntil(lambda: sweep.runs == 1)
+            over.set()
+            await asyncio.sleep(0.05)
+        assert await asyncio.gather(leader, *begun) == [1, 1]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("on_outage", ["raise", "compute"])
+def test_an_async_compute_needs_the_twin(on_outage: str, sweep: Sweep, raw: redis.Redis) -> None:
+    shared = snapshot(NAME, on_outage=on_outage)
+    with pytest.raises(LatchValueError, match="async twin"):
+        shared.get(sweep.a)
+    if on_outage == "compute":
+        with locks_at("redis://127.0.0.1:1/0"), pytest.raises(LatchValueError, match="async twin"):
+            shared.get(sweep.a)
+    audit.assert_free(raw, LOCK)
 
 
 def test_s12_the_wait_ends_with_its_budget(sweep: Sweep) -> None:
