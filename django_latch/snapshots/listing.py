@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from django_latch.core import snapshot as calls
 from django_latch.core.calls import StoreError
@@ -13,6 +14,9 @@ from django_latch.store.connections import store
 
 #: How the states of a value are called in lists.
 STATES = {"hit": "fresh", "stale": "stale", "miss": "none"}
+
+#: The lock of a snapshot; whatever else somebody has put into the list is none of ours.
+_LOCK: Final = re.compile(r"snapshot:\d+:.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +65,7 @@ def listed(limit: int, *, using: str | None = None) -> list[SnapshotInfo]:
     """
     at = store(using)
     try:
-        names = at.call(calls.names(0, limit))
+        names = [name for name in at.call(calls.names(0, limit)) if _LOCK.match(name)]
         found = at.pipeline([calls.facts(name) for name in names]) if names else []
     except StoreError as error:
         raise unavailable("", error) from error

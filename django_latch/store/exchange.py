@@ -154,7 +154,7 @@ class Exchange:
         """Find the key of a call that is not what it should be."""
         for name in (call.name, *call.others):
             kinds = list(zip(KEYS, self.layout.keys(name), strict=True))
-            if call.verb.startswith("snapshot"):
+            if call.verb.startswith("snapshot") or call.args[:1] == ("snapshots",):
                 kinds += self.layout.snapshot_keys(name)
             for kind, key in kinds:
                 expected = self.layout.type_of(kind)

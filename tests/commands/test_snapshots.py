@@ -11,6 +11,7 @@ import redis
 from django.core.management import CommandError, call_command
 
 from django_latch import snapshot
+from tests.integration import audit
 from tests.snapshot.sweeps import stale
 
 
@@ -58,3 +59,12 @@ def test_what_was_forgotten_is_not_listed(raw: redis.Redis) -> None:
     shared.get(lambda: 1)
     shared.invalidate()
     assert run()[0] == ""
+
+
+def test_a_list_that_is_something_else_is_named(raw: redis.Redis) -> None:
+    snapshot("health").get(lambda: 1)
+    raw.zadd(audit.key("snapshots"), {"foreign": 10**15})
+    assert [line.split()[0] for line in run()[0].splitlines()] == ["NAME", "health"]
+    raw.set(audit.key("snapshots"), "something else")
+    with pytest.raises(CommandError, match=r"snapshots' is a string where a zset belongs"):
+        run()
