@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 def out_of_time(call: Obtaining, seen: Seen | None) -> Flow[Report]:
     """Somebody else computes still, and the budget is spent: contention, never an outage."""
     place = call.place
-    paused = seen is not None and seen.role == "failed"  # a permit is no way round the pause
-    if place.options.on_busy == "compute" and not paused:
+    # A permit is no way round the pause after a failure, and needs an answer of the store as well.
+    asks = seen is not None and seen.role != "failed"
+    if place.options.on_busy == "compute" and asks:
         report = yield from _with_permit(call)
         if report is not None:
             return report
@@ -39,7 +40,7 @@ def out_of_time(call: Obtaining, seen: Seen | None) -> Flow[Report]:
             outcome="pending",
             value=value,
             waited=call.waited,
-            refreshing=True,
+            refreshing=seen is not None and seen.role == "busy",
         )
     call.tell("timeout", waited=call.waited)
     raise late(place, seen, call.waited)

@@ -113,6 +113,8 @@ class Obtaining:
         while True:
             seen = seen or (yield from self._read())
             if seen is None:
+                if self.last is None:
+                    self.place.outage.unheard(self.begun)
                 return (yield from fallback.out_of_time(self, self.last))
             self.last = seen
             value, seen = self._decoded(seen)

@@ -24,9 +24,16 @@ ANSWERED: Final = ("spent", "oom")
 
 
 class Outage:
-    """What a process knows of the outages of one store."""
+    """What a process knows of the outages of one store.
 
-    def __init__(self) -> None:
+    Parameters:
+        patience: the store's, in seconds.
+    """
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._silence = 0.0  # for how long callers have waited since there was an answer
+        self._silent = 0.0  # until when, on the clock of `now`, that is counted
         self._until = 0.0
         self._error: StoreError | None = None
         self._mutex = threading.Lock()
@@ -57,11 +64,34 @@ class Outage:
         with self._mutex:
             self._error, self._until = error, now() + PAUSE
 
+    def unheard(self, since: float) -> None:
+        """A caller's time was spent without any answer.
+
+        That alone is no outage. But where no time is long enough for a time-out, a store that
+        hangs would never be one; so the times of all callers are counted together.
+
+        Parameters:
+            since: when the caller began, on the clock of `now`.
+
+        Raises:
+            StoreError: nobody got an answer for as long as a time-out, or since an outage.
+        """
+        with self._mutex:
+            time = now()
+            self._silence += max(time - max(since, self._silent), 0.0)
+            self._silent = time
+            if self._error is None and self._silence < self._patience:
+                return
+            silence, self._silence = self._silence, 0.0
+        raise StoreError(
+            f"no answer in {silence:.1f} s", reason="timeout", unanswered=True, again=False
+        )
+
     def over(self) -> None:
         """It has answered."""
-        if self._error is not None:
+        if self._error is not None or self._silence:
             with self._mutex:
-                self._error = None
+                self._error, self._silence = None, 0.0
 
     # Values
 

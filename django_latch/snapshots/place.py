@@ -62,7 +62,7 @@ _outages: weakref.WeakKeyDictionary[Any, Outage] = weakref.WeakKeyDictionary()
 
 def outage_of(store: Store) -> Outage:
     """What this process knows of the outages of a store."""
-    return _outages.get(store) or _outages.setdefault(store, Outage())
+    return _outages.get(store) or _outages.setdefault(store, Outage(store.patience))
 
 
 # What a child inherits may be locked by a thread that it has not.

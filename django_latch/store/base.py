@@ -82,6 +82,10 @@ class Store(Protocol):
     def version(self) -> int:
         """The VERSION of the cache alias: values of another one are other values."""
 
+    @property
+    def patience(self) -> float:
+        """Seconds that a call without a time of its own waits for an answer."""
+
     def repair(self, *, dry_run: bool) -> list[tuple[str, str]]:
         """Put in order what no call can use: the lock or key, and what was wrong with it."""
 

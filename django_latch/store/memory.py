@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -48,6 +49,7 @@ class MemoryStore:
         self._watchers: dict[str, set[Callable[[], None]]] = {}  # the same for news
         self.codec: Codec = PickleCodec()
         self.version = 1
+        self.patience = math.inf
         self._twin = AsyncMemoryStore(self)
 
     # For tests

@@ -152,9 +152,14 @@ class RedisStore:
         if until is not None and not connection.can_read(timeout=self._patience(until)):
             raise redis_errors.TimeoutError("no answer in time")
 
+    @property
+    def patience(self) -> float:
+        """Seconds that a call without a time of its own waits for an answer."""
+        return float(self._kwargs["socket_timeout"])
+
     def _patience(self, until: float | None) -> float:
         """Seconds to wait for an answer."""
-        most: float = self._kwargs["socket_timeout"]
+        most = self.patience
         return most if until is None else min(max(until - now(), 0.001), most)
 
     def _outcome(self, call: Call[T], reply: object) -> T:

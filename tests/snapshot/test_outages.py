@@ -15,7 +15,7 @@ import pytest
 import redis
 from django.core.management import call_command
 
-from django_latch import FreshUntil, LatchCorrupt, LatchUnavailable, snapshot
+from django_latch import FreshUntil, LatchCorrupt, LatchTimeout, LatchUnavailable, snapshot
 from example_project.valkey import EmbeddedValkey
 from tests import servers
 from tests.integration import audit
@@ -123,6 +123,42 @@ def test_s17_the_back_off_is_short(sweep: Sweep) -> None:
             shared.get(sweep)
         os.kill(server.pid, signal.SIGCONT)
         until(lambda: _answers(shared, sweep), within=10)
+
+
+@pytest.mark.parametrize("on_outage", ["raise", "local", "compute"])
+def test_s17_a_store_that_hangs_for_longer_than_every_budget_is_an_outage(
+    on_outage: str, sweep: Sweep
+) -> None:
+    with servers.valkey() as server, locks_at(f"{server.url}/0", **timeouts(1)):
+        shared = snapshot(NAME, fresh_for=60, wait=0.4, on_outage=on_outage)
+        shared.get(sweep)
+        os.kill(server.pid, signal.SIGSTOP)
+        for _ in range(2):
+            with pytest.raises(LatchTimeout):
+                shared.get(sweep)
+        outcomes = []
+        begun = time.monotonic()
+        for _ in range(20):
+            try:
+                outcomes.append(shared.report(sweep).outcome)
+            except LatchUnavailable as outage:
+                outcomes.append(outage.reason)
+        assert set(outcomes) == {"timeout" if on_outage == "raise" else "outage"}
+        assert time.monotonic() - begun < 0.4 + 0.5, "and there is a back-off"
+        os.kill(server.pid, signal.SIGCONT)
+        time.sleep(1.1)
+        assert shared.report(sweep).outcome == "hit"
+
+
+def test_s12_a_store_that_hangs_is_asked_for_no_permit(sweep: Sweep) -> None:
+    with slow(30) as way, locks_at(way.url, **timeouts(2)):
+        begun = time.monotonic()
+        with pytest.raises(LatchTimeout, match="the store took longer"):
+            snapshot(NAME, sweep, wait=0.3, on_busy="compute")
+        report = snapshot(NAME, wait=0.3, on_busy="pending").report(sweep)
+        assert (report.outcome, report.refreshing) == ("pending", False)
+        assert time.monotonic() - begun < 1.5
+    assert sweep.runs == 0
 
 
 def _answers(shared: object, sweep: Sweep) -> bool:
