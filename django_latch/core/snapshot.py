@@ -113,10 +113,10 @@ def publish(
     return Call("snapshot_publish", wanted.name, args, tuple(own), done)
 
 
-def fail(wanted: Wanted, error: str, token: str, fence: int = 0) -> Call[Done]:
+def fail(name: str, error: str, token: str, fence: int = 0) -> Call[Done]:
     """End an election without a value; `error` is remembered, "" only gives it up."""
     args = (milliseconds(PAUSE), milliseconds(LONGEST_PAUSE))
-    return Call("snapshot_fail", wanted.name, args, (error[:ERROR], token, fence), done)
+    return Call("snapshot_fail", name, args, (error[:ERROR], token, fence), done)
 
 
 def invalidate(name: str, max_hold: float) -> Call[Done]:

@@ -49,18 +49,24 @@ def hand_over(computing: Computing, task: dict[str, Any] | None) -> Flow[Backgro
         return Background(computing)
     send = sender()
     token = yield from lease.handing_over()
-    said = {"name": place.wanted.name, "label": place.label, "token": token, "fence": lease.fence}
+    said = {
+        "name": place.wanted.name,
+        "label": place.label,
+        "using": place.options.using,
+        "token": token,
+        "fence": lease.fence,
+    }
     try:
         yield Work(lambda: send({**(task or {}), **said}), True)
     except Exception as error:
-        call = snapshot.fail(place.wanted, describe(error), token)
+        call = snapshot.fail(place.wanted.name, describe(error), token)
         try:
             yield call
         except StoreError:
             heartbeat.owe(place.store, call, lease.ttl)
         raise
     except BaseException:  # it may have been sent: then its worker finds that the token has ended
-        heartbeat.owe(place.store, snapshot.fail(place.wanted, "", token), lease.ttl)
+        heartbeat.owe(place.store, snapshot.fail(place.wanted.name, "", token), lease.ttl)
         raise
     return Background()
 

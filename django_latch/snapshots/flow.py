@@ -200,7 +200,7 @@ class Obtaining:
         if not self.at_large:
             return
         self.at_large = False
-        call = snapshot.fail(self.wanted, "", self.token)
+        call = snapshot.fail(self.wanted.name, "", self.token)
         heartbeat.owe(self.place.store, call, max(self.wanted.ttl, 60.0))
 
     def _decoded(self, seen: Seen) -> tuple[Any, Seen]:

@@ -81,7 +81,7 @@ class Refresh(Lease):
     def failing(self, error: str) -> Flow[None]:
         """The compute failed: remembered with the next caller's election in mind."""
         token = "" if self.permit else self.token
-        yield from self._ending(snapshot.fail(self.wanted, error, token, self.fence))
+        yield from self._ending(snapshot.fail(self.wanted.name, error, token, self.fence))
         if self.permit:
             yield from self.freeing()
 
@@ -93,7 +93,7 @@ class Refresh(Lease):
         """The call that frees the lock and wakes whoever waits."""
         if self.permit:
             return super().farewell(job, keep_job_for)
-        return snapshot.fail(self.wanted, "", self.token, self.fence)
+        return snapshot.fail(self.wanted.name, "", self.token, self.fence)
 
     def handing_over(self) -> Flow[str]:
         """Detach, for another process; returns the token.

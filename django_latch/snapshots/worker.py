@@ -8,15 +8,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from django_latch.core import replies, verbs
+from django_latch.core import replies, snapshot, verbs
 from django_latch.core.flow import Flow, Grant, twice
 from django_latch.core.timing import deadline
 from django_latch.core.tokens import check_token, new_token
-from django_latch.snapshots.compute import Computing
+from django_latch.exceptions import LatchError
+from django_latch.heartbeat import heartbeat
+from django_latch.snapshots.compute import Computing, describe
 from django_latch.snapshots.decorated import found
 from django_latch.snapshots.place import Place
-from django_latch.snapshots.refresh import Refresh
+from django_latch.snapshots.refresh import QUEUED, Refresh
 from django_latch.store import drive
+from django_latch.store.connections import store
 
 logger = logging.getLogger("django_latch")
 
@@ -28,6 +31,7 @@ def refresh(
     kwargs: dict[str, Any],
     name: str,
     label: str,
+    using: str | None,
     token: str,
     fence: int,
 ) -> None:
@@ -37,14 +41,24 @@ def refresh(
         path: of the decorated function, ``module:name``.
         args, kwargs: what it was called with.
         name, label: of the snapshot in the store, and as given; the tenant may be another here.
+        using: the alias of its store.
         token, fence: of the election. A copy of the message has one that has been taken over.
 
     Raises:
         Whatever the compute raises: it is remembered in the store, too.
     """
-    function = found(path)
-    compute = function.computing(*args, **kwargs)
-    here = function.of(*args, **kwargs).place()
+    try:
+        function = found(path)
+        compute = function.computing(*args, **kwargs)
+        here = function.of(*args, **kwargs).place()
+    except Exception as error:  # such as a function that only another version of the code has
+        refused = snapshot.fail(name, describe(error), check_token(token), fence)
+        at = store(using)
+        try:
+            drive.sync(twice(refused), at)
+        except LatchError:
+            heartbeat.owe(at, refused, QUEUED)
+        raise
     place = replace(here, label=label, wanted=replace(here.wanted, name=name))
     steps = _refreshing(place, compute, check_token(token), fence)
     if function.is_async:

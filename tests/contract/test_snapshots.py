@@ -74,7 +74,7 @@ class Course:
             case "fail":
                 error = "" if how in ("unknown", "given up") else "Broken: it is"
                 mine = "" if how == "permit" else token(n)
-                return calls.fail(wanted, error, mine, 0 if how == "unknown" else fence)
+                return calls.fail(wanted.name, error, mine, 0 if how == "unknown" else fence)
             case "renew":
                 return verbs.renew("lock", token(n), fence, 3)
             case "names":

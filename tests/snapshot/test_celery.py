@@ -11,7 +11,7 @@ import redis
 from kombu.exceptions import OperationalError
 
 import tests.celery.app
-from django_latch import LatchComputeFailed
+from django_latch import LatchComputeFailed, snapshot
 from django_latch.snapshots.description import store_name
 from django_latch.tasks import refresh_snapshot
 from tests.celery import harness
@@ -147,3 +147,17 @@ def test_a_message_that_cannot_be_sent_frees_the_lock(
         shop.sweep(str(label))
     audit.assert_free(raw, store_name(f"shop:{label}", 1))
     assert shop.sweep.peek(str(label)).error == "OperationalError: no broker"
+
+
+def test_a_function_that_the_worker_has_not_is_an_error_that_is_remembered(
+    raw: redis.Redis,
+    label: Label,  # noqa: F811
+) -> None:
+    def newer(label: str) -> int:
+        raise AssertionError
+
+    newer.__module__, newer.__qualname__ = shop.__name__, "newer"
+    late = snapshot("newer:{label}", wait=10, on_error="raise", refresh="celery")(newer)
+    with pytest.raises(LatchComputeFailed, match="newer is not a function decorated"):
+        late(str(label))
+    audit.assert_free(raw, store_name(f"newer:{label}", 1))

@@ -43,7 +43,7 @@ CALLS: dict[str, Call] = {  # type: ignore[type-arg]
         verbs.many(ASK, ["n"], ["t"]),
         snapshot.read(WANTED, "{}", "t"),
         snapshot.publish(WANTED, {}, "t", 1, 1),
-        snapshot.fail(WANTED, "", "t"),
+        snapshot.fail(WANTED.name, "", "t"),
         snapshot.invalidate("n", 1),
     )
 }
