@@ -48,7 +48,10 @@ class Decorated:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """As a method."""
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else Bound(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<{self.__module__}.{self.__qualname__}, a {self.snapshot!r}>"
 
     def report(self, *args: Any, **kwargs: Any) -> Any:
         """The value as in a call, in a `Report` with its age and what else is known."""
@@ -81,6 +84,26 @@ class Decorated:
     def computing(self, *args: Any, **kwargs: Any) -> Callable[[], Any]:
         """The compute of a call with these arguments."""
         return _Call(self, args, kwargs).compute()
+
+
+class Bound(functools.partial[Any]):
+    """A decorated function as a method: its first argument is the instance."""
+
+    def report(self, *args: Any, **kwargs: Any) -> Any:
+        """See `Decorated.report`."""
+        return self.func.report(*self.args, *args, **kwargs)  # type: ignore[attr-defined]
+
+    def peek(self, *args: Any, **kwargs: Any) -> Any:
+        """See `Decorated.peek`."""
+        return self.func.peek(*self.args, *args, **kwargs)  # type: ignore[attr-defined]
+
+    def invalidate(self, *args: Any, **kwargs: Any) -> Any:
+        """See `Decorated.invalidate`."""
+        return self.func.invalidate(*self.args, *args, **kwargs)  # type: ignore[attr-defined]
+
+    def shaped(self, shape: str) -> Bound:
+        """See `Decorated.shaped`."""
+        return Bound(self.func.shaped(shape), *self.args)  # type: ignore[attr-defined]
 
 
 class _Call:

@@ -58,12 +58,17 @@ def test_a_method() -> None:
     class Site:
         pk = 7
 
-        @snapshot("site:{self.pk}", fresh_for=60)
+        @snapshot("site:{self.pk}", fresh_for=60, shapes={"text": str})
         def sweep(self) -> int:
             return 42
 
     assert Site().sweep() == 42
     assert Site.sweep.peek(Site()).value == 42
+    assert Site().sweep.report().outcome == "hit"
+    assert Site().sweep.shaped("text")() == "42"
+    Site().sweep.invalidate()
+    assert Site().sweep.peek().state == "miss"
+    assert "Site.sweep, a <Snapshot 'site:{self.pk}'>" in repr(Site.sweep)
 
 
 def test_shapes_of_a_function() -> None:
