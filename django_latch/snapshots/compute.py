@@ -51,7 +51,7 @@ class Computing:
         self.is_async = iscoroutinefunction(compute)
         self.place = place
         self.lease = lease
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self.goes_on = False
         self._compute = compute
 
@@ -75,7 +75,8 @@ class Computing:
             yield from lease.failing(describe(error))
             self.tell("failed", now() - began)
             raise
-        except BaseException:
+        except BaseException as error:
+            self.error = error
             yield from lease.freeing()
             raise
         finally:

@@ -111,6 +111,8 @@ class Obtaining:
     def _obtained(self) -> Flow[Report]:
         seen = yield from self._glanced()
         while True:
+            if self.background is not None:  # before another election: the lock may be free by now
+                self.background.check()
             seen = seen or (yield from self._read())
             if seen is None:
                 if self.last is None:
@@ -147,10 +149,10 @@ class Obtaining:
             computed = yield from self._elected(seen)
             if computed is not None:
                 return replace(computed, waited=waited)
-        if self.background is not None:
-            self.background.check()
         if seen.state == "stale":
             return Report.of(self.place.label, seen, "stale", value, self.waited)
+        if self.background is not None:
+            self.background.check()
         if seen.role in (*ELECTED, "ended", "unread"):  # the token has ended, or a hit is none
             return None
         if seen.role == "failed" and self.place.options.on_error != "next":

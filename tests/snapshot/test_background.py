@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from django_latch import LatchTimeout, LatchValueError, current_lease, snapshot
+from django_latch.snapshots.description import store_name
 from tests.integration import audit
 from tests.integration.until import until
 from tests.snapshot.sweeps import LOCK, NAME, Sweep, call
@@ -50,6 +51,30 @@ def test_s18_the_error_of_the_thread_reaches_the_caller_that_began_it(
     until(lambda: audit.records(raw, LOCK) == {})
     audit.assert_free(raw, LOCK)
     until(lambda: "could not be computed" in caplog.text)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_s18_so_does_what_is_no_exception(raw: redis.Redis) -> None:
+    begun: list[int] = []
+
+    def leave() -> None:
+        begun.append(1)
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        snapshot(NAME, leave, wait=10, refresh="thread")
+    assert len(begun) <= 2, "nobody is elected again and again"
+    until(lambda: audit.records(raw, LOCK) == {})
+
+
+def test_s4_a_stale_value_is_given_however_soon_the_thread_fails(raw: redis.Redis) -> None:
+    for number in range(20):
+        name = f"{NAME}:{number}"
+        shared = snapshot(name, fresh_for=0.01, keep_for=60, refresh="thread")
+        snapshot(name, lambda: "old", fresh_for=0.01, keep_for=60)
+        time.sleep(0.02)
+        assert shared.get(lambda: 1 / 0) == "old"
+    until(lambda: not any(audit.records(raw, store_name(f"{NAME}:{n}", 1)) for n in range(20)))
 
 
 def test_s8_the_lease_is_the_threads(raw: redis.Redis, sweep: Sweep) -> None:
