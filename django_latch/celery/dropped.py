@@ -7,8 +7,9 @@ from typing import Any
 
 from celery.signals import task_rejected, task_revoked, task_unknown
 
-from django_latch.celery import impatient
+from django_latch.celery import impatient, revive
 from django_latch.celery.header import Carried, read
+from django_latch.celery.job import identity_of
 from django_latch.core import verbs
 from django_latch.core.calls import StoreError
 from django_latch.exceptions import LatchError
@@ -17,13 +18,21 @@ logger = logging.getLogger("django_latch")
 
 
 @task_revoked.connect(dispatch_uid="django_latch.celery.dropped", weak=False)
-def revoked(request: Any, **_: Any) -> None:
+def revoked(sender: Any, request: Any, **_: Any) -> None:
     """It was revoked, or has expired. If its run had begun, its lock is another one by now.
 
     Parameters:
+        sender: the task.
         request: the message, as its task would see it.
     """
-    _free(read(request.headers, request.id))
+    carried = read(request.headers, request.id)
+    _free(carried)
+    if carried is None or carried.key is None or not carried.carries:
+        return
+    try:
+        revive.pass_on(sender.app, carried.key, identity_of(request), carried.made)
+    except (StoreError, LatchError) as error:
+        logger.warning("%s: its next run has lost its carrier: %s", carried.key, error)
 
 
 @task_unknown.connect(dispatch_uid="django_latch.celery.dropped", weak=False)

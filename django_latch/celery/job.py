@@ -22,6 +22,11 @@ _VISIBILITY_TIMEOUT = 3600
 _SWEEP = 100
 
 
+def identity_of(request: Any) -> str:
+    """See `Job.identity`."""
+    return f"{request.id}:{request.retries}:{request.replaced_task_nesting}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """A call that is about to run.
@@ -73,8 +78,7 @@ class Job:
         """
         if not self.from_message:
             return None
-        request = self.request
-        return f"{request.id}:{request.retries}:{request.replaced_task_nesting}"
+        return identity_of(self.request)
 
     @property
     def waits(self) -> int:

@@ -7,11 +7,12 @@ from typing import Any, Final
 
 from celery import bootsteps
 from celery.signals import worker_init
+from celery.utils import uuid
 
 from django_latch.celery import impatient, rerun
 from django_latch.celery.guarded import guarded_of
 from django_latch.celery.header import HEADER, Carried
-from django_latch.core import verbs
+from django_latch.core import replies, verbs
 from django_latch.core.calls import StoreError
 from django_latch.exceptions import LatchError
 
@@ -48,13 +49,34 @@ def _revive(app: Any, key: str) -> bool:
     slot = impatient.ask(verbs.slot(key, "revive", "", LIVE))
     if slot.word != "carrier":
         return False
+    name = _send(app, key, slot)
+    logger.warning("%s: its next run is overdue, sent again: %s", name, key)
+    return True
+
+
+def pass_on(app: Any, key: str, job: str, made: int) -> None:
+    """A carrier was revoked or has expired: what later calls left with it gets another one.
+
+    Parameters:
+        app: the worker's app.
+        key: the lock.
+        job: the carrier's identity; see `Job.identity`.
+        made: when its own call was made.
+    """
+    slot = impatient.ask(verbs.pass_on(key, job, made, f"{uuid()}:0:0", LIVE))
+    if slot.word == "carrier":
+        name = _send(app, key, slot)
+        logger.info("%s: its next run has another carrier, %s: %s", name, slot.job, key)
+
+
+def _send(app: Any, key: str, slot: replies.Slot) -> str:
+    """Send the message of a carrier; returns the task's name."""
     name, args, kwargs, route = rerun.unpacked(slot.payload, app.conf.accept_content)
     task_id, retries, _ = slot.job.rsplit(":", 2)
     carried = Carried(task_id=task_id, key=key, carries=True)
     options = {**route, "task_id": task_id, "retries": int(retries)}
     app.send_task(name, args, kwargs, headers={HEADER: carried.to_header()}, **options)
-    logger.warning("%s: its next run is overdue, sent again: %s", name, key)
-    return True
+    return name
 
 
 class Revival(bootsteps.StartStopStep):  # type: ignore[misc]

@@ -21,6 +21,11 @@ class Slots(Turn):
         overdue = bool(run.job) and self.now > run.until
         if what == "raise" and not run.job and run.ran != job:
             what = "claim"  # nothing is known of its carrier: the data was lost
+        if what == "pass":
+            own, _, heir = payload.partition("\n")
+            if run.job == job:  # another carries it, unless no later call has left its arguments
+                run.job = "" if _made(run.payload) == int(own) else heir
+            job = heir
         if what == "claim" and run.job != job:
             if run.job and _task(payload) != _task(run.payload):
                 return Slot("other", run.job)
@@ -31,7 +36,11 @@ class Slots(Turn):
             run.job = job
         if not run.job:
             self.bucket.due.pop(self.name, None)
-        if not run.job or {"raise": run.job != job, "revive": not overdue}.get(what, False):
+        if not run.job or {
+            "raise": run.job != job,
+            "pass": run.job != job,
+            "revive": not overdue,
+        }.get(what, False):
             return Slot("none")
         run.until = self.bucket.due[self.name] = self.now + live
         run.ends = max(run.ends, self.now + WEEK)

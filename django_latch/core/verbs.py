@@ -117,6 +117,11 @@ def slot(name: str, what: str, job: str, live: float, payload: str = "") -> Call
     return Call("slot", name, (what, milliseconds(live)), (job, payload), replies.slot)
 
 
+def pass_on(name: str, job: str, made: int, heir: str, live: float) -> Call[replies.Slot]:
+    """The next run's carrier `job`, whose own call was made then, will not run: `heir` may."""
+    return slot(name, "pass", job, live, f"{made}\n{heir}")
+
+
 def end(
     name: str,
     token: str,

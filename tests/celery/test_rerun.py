@@ -92,6 +92,33 @@ def test_the_carrier_is_lost_and_a_worker_finds_it_overdue(
     until(lambda: not any(raw.zrange(key, 0, -1) for key in raw.keys("*due")))
 
 
+def test_the_carrier_is_revoked_after_others_left_their_arguments(worker: Worker, label: Label):
+    send(flights.newest, worker, str(label), 1)
+    label.next("run")
+    second = send(flights.newest, worker, str(label), 2)
+    until(lambda: second.state == "RETRY")
+    assert result(send(flights.newest, worker, str(label), 3)) == "merged"
+    flights.app.control.revoke(second.id)
+    worker.wait_for("its next run has another carrier")
+    label.open(2)
+    run = label.next("run")
+    assert run["value"] == 3
+    assert run["id"] != second.id
+
+
+def test_a_carrier_is_revoked_that_has_its_own_arguments(worker: Worker, label: Label):
+    send(flights.newest, worker, str(label), 1)
+    label.next("run")
+    second = send(flights.newest, worker, str(label), 2)
+    until(lambda: second.state == "RETRY")
+    flights.app.control.revoke(second.id)
+    until(lambda: "next run: carried" not in str(flights.newest.single_flight.explain(str(label))))
+    label.open(2)
+    third = send(flights.newest, worker, str(label), 3)
+    assert label.next("run")["value"] == 3
+    assert result(third) == 3
+
+
 def test_the_lock_store_forgot_and_the_carrier_has_not(
     worker: Worker, label: Label, raw: redis.Redis
 ):

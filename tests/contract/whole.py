@@ -57,6 +57,10 @@ class WholeMachine(Machine):
         self.count += 1
         self.run(verbs.slot(name, what, job, live, f"{task}\n{made}\ncall {self.count}"))
 
+    @rule(name=names, made=st.integers(1, 3), live=st.sampled_from([1.0, 60.0]))
+    def next_run_without_carrier(self, name: str, made: int, live: float) -> None:
+        self.run(verbs.pass_on(name, "job-1", made, "job-4", live))
+
     @rule(what=st.sampled_from(["count", "names", "last", "due", "next", "known"]), name=names)
     def look_up(self, what: str, name: str) -> None:
         calls = {
