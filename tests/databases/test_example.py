@@ -21,6 +21,8 @@ from tests.exits.columns import RABBITMQ
 from tests.services import missing
 from tests.sql import URL
 
+pytestmark = pytest.mark.databases
+
 #: Sends calls of the jobs and prints what came of them.
 JOBS = ROOT / "tests" / "example" / "jobs.py"
 
