@@ -35,14 +35,11 @@ def look(app: Any) -> int:
 
     Returns:
         how many were sent.
+
+    Raises:
+        StoreError, LatchError: the store gave no usable answer.
     """
-    sent = 0
-    try:
-        for name in impatient.ask(verbs.due(MOST)):
-            sent += _revive(app, name)
-    except (StoreError, LatchError) as error:
-        logger.warning("cannot look for overdue next runs: %s", error)
-    return sent
+    return sum(_revive(app, name) for name in impatient.ask(verbs.due(MOST)))
 
 
 def _revive(app: Any, key: str) -> bool:
@@ -84,12 +81,24 @@ class Revival(bootsteps.StartStopStep):  # type: ignore[misc]
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
     timer: Any = None
+    troubled = False  # by an outage, which is told of once
 
     def start(self, parent: Any) -> None:
         """Begin to look; `parent` is the consumer."""
         guards = [guarded_of(task) for task in parent.app.tasks.values()]
         if any(guarded is not None and guarded.flight.reruns for guarded in guards):
-            self.timer = parent.timer.call_repeatedly(INTERVAL, look, (parent.app,))
+            self.timer = parent.timer.call_repeatedly(INTERVAL, self.look, (parent.app,))
+
+    def look(self, app: Any) -> None:
+        """Look, or leave it to the next time."""
+        try:
+            look(app)
+        except (StoreError, LatchError) as error:
+            level = logging.DEBUG if self.troubled else logging.WARNING
+            logger.log(level, "cannot look for overdue next runs: %s", error)
+            self.troubled = True
+        else:
+            self.troubled = False
 
     def stop(self, parent: Any) -> None:
         """Look no longer."""

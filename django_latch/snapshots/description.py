@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from django_latch.arguments import Seconds, within
 from django_latch.conf import Settings, conf
 from django_latch.core import snapshot as calls
-from django_latch.core.flow import Flow, twice
+from django_latch.core.calls import Call, StoreError
+from django_latch.core.errors import unavailable
+from django_latch.core.flow import Flow
 from django_latch.core.names import check_name, fit_name
 from django_latch.core.owner import Owner
 from django_latch.core.snapshot import Wanted
 from django_latch.core.templates import Template
+from django_latch.core.timing import now
 from django_latch.exceptions import LatchValueError
 from django_latch.lease import may_block
 from django_latch.namespace import qualified, tenant
@@ -25,6 +28,8 @@ from django_latch.store import drive
 
 if TYPE_CHECKING:
     from django_latch.snapshots.decorated import Decorated
+
+T = TypeVar("T")
 
 #: Most places of one snapshot that are kept ready: one a tenant.
 TENANTS: Final = 100
@@ -250,12 +255,31 @@ def store_name(label: str, version: int) -> str:
     return fit_name(f"snapshot:{version}:{label}")
 
 
+def _answer(place: Place, call: Call[T]) -> Flow[T]:
+    """Send a call that computes nothing, twice at most; an outage is noted."""
+    begun = now()
+    try:
+        try:
+            answer: T = yield call
+        except StoreError as error:
+            if not error.again:
+                raise
+            answer = yield call
+    except StoreError as error:
+        place.outage.note(error)
+        raise unavailable(place.label, error, now() - begun) from error
+    place.outage.over()
+    return answer
+
+
 def _peeking(place: Place) -> Flow[Report]:
-    seen, _ = yield from twice(calls.look(place.wanted.name, place.wanted.shape))
+    if (trouble := place.outage.check()) is not None:
+        raise unavailable(place.label, trouble)
+    seen = yield from _answer(place, calls.look(place.wanted.name, place.wanted.shape))
     value, seen = place.decoded(seen)
     return Report.of(place.label, seen, "peek", value)
 
 
 def _invalidating(place: Place) -> Flow[None]:
     place.outage.drop(place.wanted.name)
-    yield from twice(calls.invalidate(place.wanted.name, place.wanted.max_hold))
+    yield from _answer(place, calls.invalidate(place.wanted.name, place.wanted.max_hold))

@@ -115,6 +115,18 @@ def test_s17_not_every_request_pays_the_time_out(sweep: Sweep) -> None:
         assert outage.value.reason == "timeout"
 
 
+def test_s17_nor_does_a_peek_and_both_name_the_snapshot(sweep: Sweep) -> None:
+    with slow(30) as way, locks_at(way.url, **timeouts(0.4)):
+        shared = snapshot(NAME, wait=10)
+        with pytest.raises(LatchUnavailable, match=f"about '{NAME}'"):
+            shared.invalidate()
+        begun = time.monotonic()
+        for _ in range(20):
+            with pytest.raises(LatchUnavailable, match=f"about '{NAME}'.*not asked again for"):
+                shared.peek()
+        assert time.monotonic() - begun < 0.4
+
+
 def test_s17_the_back_off_is_short(sweep: Sweep) -> None:
     with servers.valkey() as server, locks_at(f"{server.url}/0", **timeouts(0.5)):
         shared = snapshot(NAME, fresh_for=60, wait=10)
