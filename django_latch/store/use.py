@@ -47,7 +47,9 @@ def _connect(connection: AbstractConnection, until: float | None) -> None:
 
     The socket's next user does not inherit the shorter ones.
     """
-    if until is None or getattr(connection, "_sock", None) is not None:
+    if getattr(connection, "_sock", None) is not None:
+        return
+    if until is None:
         connection.connect()
         return
     usual = {name: getattr(connection, name, None) for name in CONNECT_TIMEOUTS}
