@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -41,10 +43,18 @@ def test_another_site_keeps_to_its_own_pages(client: Client) -> None:
     assert inventory.get("mail") is None
 
 
+@contextmanager
+def below_shop() -> Iterator[None]:
+    """The site is served below /shop/, as FORCE_SCRIPT_NAME does it in the handler."""
+    # The setting makes Django forget the address of static files, before and after.
+    with override_settings(STATIC_URL=settings.STATIC_URL), override_script_prefix("/shop/"):
+        yield
+
+
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.usefixtures("mail")
 def test_under_a_script_name(client: Client, page: str) -> None:
-    with override_script_prefix("/shop/"):  # as FORCE_SCRIPT_NAME does in the handler
+    with below_shop():
         response = client.get(LIST + page)
     assert response.status_code == 200
     tags = Page(response).tags
@@ -58,7 +68,7 @@ def test_under_a_script_name(client: Client, page: str) -> None:
 
 @pytest.mark.usefixtures("mail")
 def test_a_release_under_a_script_name(client: Client) -> None:
-    with override_script_prefix("/shop/"):  # as FORCE_SCRIPT_NAME does in the handler
+    with below_shop():
         response = client.get(LIST + "release/", {"name": "mail", "_changelist_filters": "q=a"})
         action, data = Page(response).confirmation()
         response = client.post(action.removeprefix("/shop"), {**data, "reason": "x"})
