@@ -10,6 +10,7 @@ import pytest
 import redis
 
 from django_latch import Latch, LatchBusy, LatchUnavailable, Lease, latch
+from django_latch.heartbeat import heartbeat
 from tests.integration import audit
 from tests.integration.aliases import locks_at, timeouts
 from tests.integration.proxy import Fault, Proxy, proxy
@@ -29,6 +30,7 @@ def network() -> Iterator[Proxy]:
             pass
         between.passed.clear()
         yield between
+        until(lambda: not heartbeat.owing)  # while there is a way
 
 
 def lock(name: str = "job", **options: object) -> Latch:
