@@ -69,8 +69,10 @@ def test_a_lost_message_costs_a_slice_at_most(raw: redis.Redis, crowd: Crowd) ->
                 gaps.append(time.monotonic() - released)
                 released = time.monotonic()
 
-    for _ in range(4):
-        crowd.start(work)
+    with lock():  # until all wait: one alone would need no messages
+        for _ in range(4):
+            crowd.queue_up(work)
+        released = time.monotonic()
     crowd.results()
     assert int(raw.getdel(COUNT) or 0) >= 20, "no messages were lost"
     assert max(gaps) >= SLICE / 4, "the lost ones were not missed"
