@@ -143,14 +143,7 @@ class Latch(Description):
         try:
             grant = yield from flow.acquire(ask, caller, owe)
         except LatchNotAcquired as refusal:
-            if not refusal.unanswered:
-                signals.send(
-                    signals.lock_contended,
-                    name=ask.name,
-                    reason=refusal.reason,
-                    holder=refusal.holder,
-                    waited=refusal.waited or 0.0,
-                )
+            signals.contended(ask.name, refusal)
             raise
         lease: Lease | None = None
         try:

@@ -8,9 +8,12 @@ error of a receiver is logged, never raised into the lock.
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.dispatch import Signal
+
+if TYPE_CHECKING:
+    from django_latch.exceptions import LatchNotAcquired
 
 logger = logging.getLogger("django_latch")
 
@@ -36,6 +39,18 @@ task_unguarded = Signal()
 snapshot_served = Signal()
 #: A compute of a snapshot has ended. Payload: name, outcome, fence, took (seconds).
 snapshot_computed = Signal()
+
+
+def contended(name: str, refusal: LatchNotAcquired) -> None:
+    """Send `lock_contended`, unless the store said nothing: perhaps nobody holds the lock."""
+    if not refusal.unanswered:
+        send(
+            lock_contended,
+            name=name,
+            reason=refusal.reason,
+            holder=refusal.holder,
+            waited=refusal.waited or 0.0,
+        )
 
 
 def send(signal: Signal, **payload: Any) -> None:

@@ -130,13 +130,7 @@ class _Acquiring:
         return grant
 
     async def _refused(self, error: LatchNotAcquired) -> Problem:
-        signals.send(
-            signals.lock_contended,
-            name=self.key,
-            reason=error.reason,
-            holder=error.holder,
-            waited=error.waited or 0.0,
-        )
+        signals.contended(self.key, error)
         problem = problem_of(error)
         if isinstance(error, LatchTimeout):
             resumable = self.capped and error.position is not None

@@ -9,7 +9,16 @@ import pytest
 import redis
 from django.dispatch import Signal
 
-from django_latch import Latch, LatchBusy, LatchNotHeld, LatchUnavailable, inventory, latch, signals
+from django_latch import (
+    Latch,
+    LatchBusy,
+    LatchNotHeld,
+    LatchTimeout,
+    LatchUnavailable,
+    inventory,
+    latch,
+    signals,
+)
 from tests.integration.aliases import locks_at
 from tests.integration.until import until
 
@@ -121,3 +130,15 @@ def test_no_token_is_told_or_logged(
     for token in tokens:
         assert token not in shown
     assert lost.fingerprint in caplog.text
+
+
+@pytest.mark.parametrize(("reason", "told"), [("busy", 1), ("timeout", 1), ("unreachable", 0)])
+def test_no_answer_at_all_is_no_contention(reason: str, told: int) -> None:
+    heard: list[dict[str, object]] = []
+
+    def receiver(**payload: object) -> None:
+        heard.append(payload)
+
+    signals.lock_contended.connect(receiver)
+    signals.contended("job", LatchTimeout("late", name="job", reason=reason))
+    assert [payload["reason"] for payload in heard] == [reason] * told
