@@ -52,14 +52,13 @@ class Requests(Slots):
             self.stand_by(wish)
         self.settle(token)
         hold = self.hold(token)
-        taken = hold is not None and hold.state == "offered"
-        if hold is not None and taken:
+        if hold is not None and hold.state == "offered":
             hold = self.grant(wish, hold.fence, hold.ticket)
         elif newcomer and not ticket and self.free(wish.limit):
             hold = self.grant(wish, self.stamp(), 0)
         if hold is not None:
             payload = self.carried(wish.job)
-            stale = self.stale() if payload is None and not taken else ()
+            stale = self.stale() if payload is None and not hold.ticket else ()
             return replies.Granted(hold.fence, hold.exp - self.now, stale, payload)
         return self.wait(wish, newcomer and not ticket)
 

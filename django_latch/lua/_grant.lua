@@ -9,9 +9,9 @@ local function grant(fence)
   return r
 end
 
--- The answer to a holder, with the names of other locks whose leases have passed; whoever takes an offer
+-- The answer to a holder, with the names of other locks whose leases have passed; whoever stood in the queue
 -- has waited long enough, and looks after no others.
-local function granted(r, taken)
-  local stale = taken and {} or call('ZRANGEBYSCORE', INDEX, '-inf', '(' .. MS, 'LIMIT', '0', '3')
+local function granted(r)
+  local stale = r.ticket ~= '0' and {} or call('ZRANGEBYSCORE', INDEX, '-inf', '(' .. MS, 'LIMIT', '0', '3')
   return reply('granted', r.fence, r.exp - NOW, unpack(stale))
 end

@@ -45,8 +45,7 @@ settle(token)
 if mine and mine.state == 'queued' then
   for _, h in ipairs(holders) do if h.token == token then mine = h end end  -- its turn has come
 end
-local taken = mine and mine.state == 'offered' and mine.fence
-local fence = taken
+local fence = mine and mine.state == 'offered' and mine.fence
 if not mine and waiting == 0 and fits(tonumber(limit)) then fence = stamp() end
 if fence then
   for i, h in ipairs(holders) do if h.token == token then table.remove(holders, i) break end end
@@ -71,7 +70,7 @@ if mine and mine.state == 'held' then
     call('PEXPIRE', J, GRACE)
     carried = { '', '', job, carried[2] }
   end
-  if job == '' or carried[3] ~= job then return granted(mine, taken) end
+  if job == '' or carried[3] ~= job then return granted(mine) end
   return reply('carrying', mine.fence, mine.exp - NOW, carried[4])
 end
 local ahead = mine and mine.state == 'queued' and call('ZRANK', Q, token)
