@@ -93,7 +93,7 @@ class Hold:
         if self._reason is None and self._ended is None:
             if self._generation != heartbeat.generation:
                 return "never_held"  # a forked child owns nothing of its parent's
-            if now() >= self._until:
+            if (time := now()) >= self._deadline and time >= self.kept_until():
                 self._lose(self._why_late())
         return self._reason
 

@@ -33,8 +33,8 @@ class Lease(Hold):
         token: the secret that proves ownership. Never shown; `fingerprint` is.
     """
 
-    #: Who holds it, where that is more than this process's own facts.
-    owner: Owner | None = None
+    #: Who holds it, as `Owner.to_json` writes it; empty: this process and nothing more.
+    record = ""
 
     #: What the lock's next run was to get, where this is the grant of the job that carries it.
     payload: str | None = None
@@ -83,12 +83,17 @@ class Lease(Hold):
         if self._ended is not None:
             return
         self._require_held()
-        self._stop("released")
         call = self.farewell(job, keep_job_for)
         try:
+            self._stop("released")
             closed = yield from flow.end(call, self._owe)
         except LatchError:
             self._ended = None  # may be called again: the token is not forgotten
+            raise
+        except BaseException:
+            # Interrupted before it was sent: nobody looks after the lease any more.
+            if self._ended is not None and not self._owed:
+                self._owe(verbs.resent(call))
             raise
         if closed.reason != "released":
             self._ended = None
@@ -117,7 +122,7 @@ class Lease(Hold):
     def _detaching(self) -> Flow[str]:
         self._require_held()
         # Nobody may conclude from this process's death that the lock is free.
-        was = self.owner or Owner.here()
+        was = Owner.from_json(self.record) if self.record else Owner.here()
         nobody = replace(was, pid=0, started=0, boot_id="", pid_ns="")
         call = verbs.renew(self.name, self.token, self.fence, self.ttl, nobody.to_json())
         reply, sent = yield from flow.twice(call)

@@ -21,14 +21,11 @@ def _original(name: str) -> Any:
     return getattr(_thread, name)
 
 
-def allocate_lock() -> threading.Lock:
-    """A plain lock. Never held across input or output, so a greenlet never waits for it long."""
-    return _original("allocate_lock")()  # type: ignore[no-any-return]
+#: Makes a plain lock. Never held across input or output, so a greenlet never waits for it long.
+allocate_lock: Callable[[], threading.Lock] = _original("allocate_lock")
 
-
-def allocate_rlock() -> threading.RLock:
-    """The same, for what a destructor may call while its thread has the lock already."""
-    return _original("RLock")()  # type: ignore[no-any-return]
+#: The same, for what a destructor may call while its thread has the lock already.
+allocate_rlock: Callable[[], threading.RLock] = _original("RLock")
 
 
 def start_thread(target: Callable[[], None], name: str) -> None:

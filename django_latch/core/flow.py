@@ -84,7 +84,22 @@ def acquire(ask: Ask, caller: Caller, owe: Callable[[Call[Any]], None]) -> Flow[
     begun = now()
     standing = _Standing(caller, begun, begun + ask.timeout if ask.timeout else None)
     try:
-        return (yield from _until_granted(ask, standing))
+        for _ in range(RESTARTS):
+            reply, sent = yield from _until_answered(ask, standing)
+            if isinstance(reply, replies.Granted):
+                grant = _fresh(ask, standing, reply, sent)
+                if grant is None:
+                    grant = yield from _told(ask, standing, reply)
+                if grant is not None:
+                    return grant
+            else:
+                _check(ask, standing, reply)
+            if standing.caller.own:
+                break
+            standing.start_again()
+        raise StoreError(
+            "every grant was too late", reason="timeout", unanswered=False, again=False
+        )
     except BaseException as error:
         # Interrupted anywhere, the last request may be under way.
         leaves = standing.queued or standing.unanswered or not isinstance(error, Exception)
@@ -95,38 +110,42 @@ def acquire(ask: Ask, caller: Caller, owe: Callable[[Call[Any]], None]) -> Flow[
         raise
 
 
-def _until_granted(ask: Ask, standing: _Standing) -> Flow[Grant]:
-    """Send requests until one is granted or refused for good."""
-    for _ in range(RESTARTS):
-        reply, sent = yield from _until_answered(ask, standing)
-        match reply:
-            case replies.Granted():
-                grant = yield from _told(ask, standing, reply, sent)
-                if grant is not None:
-                    return grant
-            case replies.Busy(held):
-                raise errors.busy(ask, held)
-            case replies.Full(held):
-                raise errors.full(ask, held)
-            case replies.Ended(reason) if standing.caller.own or reason in FINAL:
-                raise errors.ended(ask, reply, standing.waited())
-        if standing.caller.own:
-            break
-        standing.start_again()
-    raise StoreError("every grant was too late", reason="timeout", unanswered=False, again=False)
+def _check(ask: Ask, standing: _Standing, reply: replies.Request) -> None:
+    """Raise the refusal that a reply is, unless the caller may start again."""
+    match reply:
+        case replies.Busy(held):
+            raise errors.busy(ask, held)
+        case replies.Full(held):
+            raise errors.full(ask, held)
+        case replies.Ended(reason) if standing.caller.own or reason in FINAL:
+            raise errors.ended(ask, reply, standing.waited())
 
 
 def _until_answered(ask: Ask, standing: _Standing) -> Flow[tuple[replies.Request, float]]:
-    """Poll until the answer is not `queued`; with it, the clock before it was asked for."""
+    """Poll until the answer is not `queued`; with it, the clock before it was asked for.
+
+    Each sending has an answer of its own, so an answer counts from the sending it answers.
+    """
     place: replies.Queued | None = None
     search = deadlock.Search(ask.name, ask.agent, ask.live) if ask.agent else None
     while True:
+        call = verbs.request(
+            ask,
+            standing.caller,
+            ticket=standing.ticket,
+            silent=standing.silent,
+            until=standing.until,
+        )
+        step: Call[Any] | Park[Any] = call
+        if place is not None and not standing.silent:
+            step = _park(ask, standing, place, call)
+        standing.silent, sent = 0, now()
         try:
-            reply, sent = yield from _request(ask, standing, place)
+            reply = yield step
+            if place is not None and isinstance(step, Park):
+                reply, standing.silent = reply
         except StoreError as error:
-            if error.reason != "spent" or place is None:
-                raise
-            raise errors.timeout(ask, place, standing.waited()) from error
+            reply, sent = yield from _once_more(ask, standing, place, call, error)
         if not isinstance(reply, replies.Queued):
             return reply, sent
         place, standing.queued, standing.ticket = reply, True, reply.ticket
@@ -137,55 +156,66 @@ def _until_answered(ask: Ask, standing: _Standing) -> Flow[tuple[replies.Request
             raise errors.deadlock(ask, reply, circle, standing.waited())
 
 
-def _request(
-    ask: Ask, standing: _Standing, place: replies.Queued | None
-) -> Flow[tuple[replies.Request, float]]:
-    """One request, sent once more where no answer came; and the clock before its own send.
+def _park(
+    ask: Ask, standing: _Standing, place: replies.Queued, call: Call[replies.Request]
+) -> Park[replies.Request]:
+    """The request of a waiter, to be sent when its turn comes or the slice ends."""
+    end = now() + ask.slice
+    if standing.until is not None:
+        end = min(end, standing.until)
+    if place.ahead == 0 and place.held.left >= 0:
+        # The first takes over when the holder's lease passes, if it comes to that.
+        end = min(end, now() + place.held.left / 1000 + 0.002)
+    return Park(call, standing.caller.token, standing.caller.wake, end)
 
-    Each sending has an answer of its own, so an answer counts from the sending it answers.
-    """
-    caller, ticket, until = standing.caller, standing.ticket, standing.until
-    call = verbs.request(ask, caller, ticket=ticket, silent=standing.silent, until=until)
-    step: Call[Any] | Park[Any] = call
-    if place is not None and until is not None and not standing.silent:
-        end = min(now() + ask.slice, until)
-        if place.ahead == 0 and place.held.left >= 0:
-            # The first takes over when the holder's lease passes, if it comes to that.
-            end = min(end, now() + place.held.left / 1000 + 0.002)
-        step = Park(call, caller.token, caller.wake, end)
-    standing.silent = 0
-    sent = now()
+
+def _once_more(
+    ask: Ask,
+    standing: _Standing,
+    place: replies.Queued | None,
+    call: Call[replies.Request],
+    error: StoreError,
+) -> Flow[tuple[replies.Request, float]]:
+    """A request had no answer: it is sent once more, unless that cannot help."""
     try:
-        if isinstance(step, Park):
-            reply, standing.silent = yield step
-            return reply, sent
-        return (yield step), sent
-    except StoreError as error:
         standing.unanswered |= error.unanswered
         if not error.again:
+            raise error
+        sent = now()
+        try:
+            return (yield call), sent
+        except StoreError as second:
+            standing.unanswered |= second.unanswered
             raise
-    sent = now()
-    try:
-        return (yield call), sent
-    except StoreError as error:
-        standing.unanswered |= error.unanswered
-        raise
+    except StoreError as last:
+        if last.reason != "spent" or place is None:
+            raise
+        raise errors.timeout(ask, place, standing.waited()) from last
 
 
-def _told(
-    ask: Ask, standing: _Standing, granted: replies.Granted, sent: float
-) -> Flow[Grant | None]:
-    """A grant the caller can be told, or None where its time has passed on the way."""
+def _fresh(ask: Ask, standing: _Standing, granted: replies.Granted, sent: float) -> Grant | None:
+    """The grant as it is told to the caller, if that is still worth most of the lease."""
+    end, left = deadline(sent, granted.left), granted.left
+    if left < milliseconds(ask.ttl) or end - now() < ask.ttl * 2 / 3:
+        return None
+    caller = standing.caller
+    return Grant(
+        caller.token, granted.fence, end, standing.waited(), granted.stale, granted.payload
+    )
+
+
+def _told(ask: Ask, standing: _Standing, granted: replies.Granted) -> Flow[Grant | None]:
+    """The grant, renewed before the caller is told; None where its time has passed on the way.
+
+    It was granted to an earlier request of this token; or the answer is old, for its request
+    stood behind a BLPOP or this process was away.
+    """
     token, fence = standing.caller.token, granted.fence
-    end = deadline(sent, granted.left)
-    if granted.left < milliseconds(ask.ttl) or end - now() < ask.ttl * 2 / 3:
-        # Granted to an earlier request of this token; or the answer is old, for its request stood
-        # behind a BLPOP or this process was away.
-        standing.unanswered, sent = True, now()
-        renewed = yield verbs.renew(ask.name, token, fence, ask.ttl)
-        if not isinstance(renewed, replies.Renewed):
-            return None
-        end = deadline(sent, renewed.left)
+    standing.unanswered, sent = True, now()
+    renewed = yield verbs.renew(ask.name, token, fence, ask.ttl)
+    if not isinstance(renewed, replies.Renewed):
+        return None
+    end = deadline(sent, renewed.left)
     if end > now():
         return Grant(token, fence, end, standing.waited(), granted.stale, granted.payload)
     yield verbs.end(ask.name, token, "abandoned", resent=True)

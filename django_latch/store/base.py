@@ -41,7 +41,7 @@ class AsyncSnapshots(AsyncStore, Protocol):
     """What flows of snapshots need besides."""
 
     async def glance(self, glance: Glance) -> Seen | None:
-        """Read a snapshot's value, if it is fresh."""
+        """Read a snapshot's value, if it is fresh; see `core.snapshot.glanced`."""
 
     async def watch(self, watch: Watch) -> Seen | None:
         """Wait for news of a snapshot, and glance at it; None when the slice ends before."""
@@ -60,7 +60,7 @@ class Store(Protocol):
         """Wait for a wake message or the end of the slice, then run the script; see Park."""
 
     def glance(self, glance: Glance) -> Seen | None:
-        """Read a snapshot's value, if it is fresh."""
+        """Read a snapshot's value, if it is fresh; see `core.snapshot.glanced`."""
 
     def watch(self, watch: Watch) -> Seen | None:
         """Wait for news of a snapshot, and glance at it; None when the slice ends before."""

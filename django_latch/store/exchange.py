@@ -169,7 +169,10 @@ def silent_fence(woken: object) -> int:
     """The fence that a BLPOP's message names beside its token, or 0."""
     if not isinstance(woken, (list, tuple)) or len(woken) < 2:
         return 0
-    return int(text(woken[1]).partition(" ")[2] or 0)
+    message = woken[1]
+    if isinstance(message, bytes) and b" " not in message:  # as nearly all
+        return 0
+    return int(text(message).partition(" ")[2] or 0)
 
 
 def corrupt(key: str, problem: str, *, name: str = "") -> LatchCorrupt:

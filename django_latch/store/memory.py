@@ -108,9 +108,9 @@ class MemoryStore:
         return self.call(park.call), silent(message)
 
     def glance(self, glance: Glance) -> snapshot.Seen | None:
-        """Read a snapshot's value, if it is fresh."""
+        """Read a snapshot's value, if it is fresh; see `snapshot.glanced`."""
         seen = self.call(snapshot.look(glance.name, glance.field.removeprefix("v:")))
-        return seen if seen.state == "hit" else None
+        return {"hit": seen, "miss": snapshot.NOTHING}.get(seen.state)
 
     def watch(self, watch: Watch) -> snapshot.Seen | None:
         """Wait for news of a snapshot, or for the end of the slice; then glance at it."""

@@ -24,8 +24,9 @@ from django_latch.store.codec import PickleCodec
 from django_latch.store.errors import is_wrong_type, store_error
 from django_latch.store.exchange import TIMEOUT, Exchange, WrongType, corrupt, silent_fence
 from django_latch.store.layout import Layout
+from django_latch.store.loan import Loan
 from django_latch.store.pool import Connections
-from django_latch.store.use import guarded, read, told_apart
+from django_latch.store.use import Use, read
 
 if TYPE_CHECKING:
     from redis.connection import AbstractConnection, ConnectionPool
@@ -67,6 +68,7 @@ class RedisStore:
             # Sending again is the engine's business: only then does it know that it did.
             "retry": Retry(NoBackoff(), 0),
             "retry_on_timeout": False,
+            "health_check_interval": 0,  # a broken connection is found by what is sent twice
             "decode_responses": False,
         }
         self._kwargs.pop("retry_on_error", None)
@@ -77,6 +79,8 @@ class RedisStore:
         self._pool = Connections(self._connection, min(pool.max_connections, CONNECTIONS), TIMEOUT)
         self._beat: tuple[int, AbstractConnection] | None = None
         self._waiters: list[tuple[int, AbstractConnection]] = []
+        #: Seconds that a call without a time of its own waits for an answer.
+        self.patience = float(self._kwargs["socket_timeout"])
         self._twins = AsyncStores(pool.connection_class, self._kwargs, self.exchange)
 
     def wake_id(self) -> str:
@@ -99,12 +103,18 @@ class RedisStore:
 
     def call(self, call: Call[T]) -> T:
         """Run a script on a connection of the pool."""
-        (reply,) = self._borrowed(lambda connection: self._send(connection, [call]), call.until)
+        with Loan(self._pool, self.patience, call.until) as use:
+            use.connection.send_packed_command([self.exchange.packed(call)])
+            use.wait()
+            reply = read(use.connection)
+            if isinstance(reply, redis_errors.NoScriptError):
+                reply = self._in_full(use.connection, call)
         return self._outcome(call, reply)
 
     def pipeline(self, calls: Sequence[Call[Any]]) -> list[Any]:
         """Run several in one round trip; an entry that failed is its error."""
-        replies = self._borrowed(lambda connection: self._send(connection, calls))
+        with Loan(self._pool, self.patience) as use:
+            replies = self._sent(use, calls)
         return self._outcomes(calls, replies)
 
     def batch(self, calls: Sequence[Call[Any]]) -> list[Any]:
@@ -113,54 +123,35 @@ class RedisStore:
         thread = threading.get_native_id()
         if self._beat is None or self._beat[0] != thread:
             self._beat = thread, self._connection()
-        connection = self._beat[1]
-        replies = guarded(
-            connection,
-            lambda: self._send(connection, calls),
-            drop=connection.disconnect,
-            until=calls[0].until,
-        )
+        with Use(self._beat[1], self.patience, calls[0].until) as use:
+            replies = self._sent(use, calls)
         return self._outcomes(calls, replies)
 
     def command(self, *args: str | int) -> Any:
         """Run one plain command that only reads, or that may be run twice."""
-
-        def send(connection: AbstractConnection) -> object:
-            connection.send_packed_command([wire.command(len(args), wire.pack(args))])
-            return read(connection)
-
-        reply = self._borrowed(send)
+        with Loan(self._pool, self.patience) as use:
+            use.connection.send_packed_command([wire.command(len(args), wire.pack(args))])
+            reply = read(use.connection)
         if not isinstance(reply, Exception):
             return reply
         if is_wrong_type(reply):
             raise corrupt(str(args[1]), "holds something else") from reply
         raise store_error(reply, sent=True) from reply
 
-    def _send(self, connection: AbstractConnection, calls: Sequence[Call[Any]]) -> list[object]:
+    def _sent(self, use: Use, calls: Sequence[Call[Any]]) -> list[object]:
         """Send, read; and once more, with its text, each script the server does not know."""
         packed = [self.exchange.packed(call) for call in calls]
-        connection.send_packed_command([b"".join(packed)])
-        self._await(connection, calls[0].until)
-        replies = [read(connection) for _ in calls]
+        use.connection.send_packed_command([b"".join(packed)])
+        use.wait()
+        replies = [read(use.connection) for _ in calls]
         for at in self.exchange.unknown(replies):
-            connection.send_packed_command([self.exchange.packed(calls[at], "EVAL")])
-            replies[at] = read(connection)
+            replies[at] = self._in_full(use.connection, calls[at])
         return replies
 
-    def _await(self, connection: AbstractConnection, until: float | None) -> None:
-        """Wait for an answer no longer than the caller's time allows."""
-        if until is not None and not connection.can_read(timeout=self._patience(until)):
-            raise redis_errors.TimeoutError("no answer in time")
-
-    @property
-    def patience(self) -> float:
-        """Seconds that a call without a time of its own waits for an answer."""
-        return float(self._kwargs["socket_timeout"])
-
-    def _patience(self, until: float | None) -> float:
-        """Seconds to wait for an answer."""
-        most = self.patience
-        return most if until is None else min(max(until - now(), 0.001), most)
+    def _in_full(self, connection: AbstractConnection, call: Call[Any]) -> object:
+        """Send a script with its text, and read the reply."""
+        connection.send_packed_command([self.exchange.packed(call, "EVAL")])
+        return read(connection)
 
     def _outcome(self, call: Call[T], reply: object) -> T:
         try:
@@ -196,54 +187,44 @@ class RedisStore:
         # The last answer is awaited: a permit may be in it.
         end = max(call.until or 0, park.until + LAST)
         wake_list = self.layout.wake_list(park.wake)
-
-        def wait() -> tuple[object, object]:
-            left = max(park.until - now(), 0.001)
-            words = ("BLPOP", wake_list, f"{left + OVERRUN:.3f}")
-            blocking = wire.command(3, wire.pack(words))
-            # In one piece: each piece is sent, and wakes the server, for itself.
-            connection.send_packed_command([blocking + self.exchange.packed(call)])
-            if not connection.can_read(timeout=left):
-                self._nudge(wake_list, end)
-                self._await(connection, end)
-            woken = read(connection)  # may be an error (-UNBLOCKED): the request stands behind it
-            reply = read(connection)
-            if self.exchange.unknown([reply]):
-                connection.send_packed_command([self.exchange.packed(call, "EVAL")])
+        left = max(park.until - now(), 0.001)
+        blocking = wire.command(3, wire.pack(("BLPOP", wake_list, f"{left + OVERRUN:.3f}")))
+        try:
+            with Use(connection, self.patience, end) as use:
+                # In one piece: each piece is sent, and wakes the server, for itself.
+                connection.send_packed_command([blocking + self.exchange.packed(call)])
+                if not connection.can_read(timeout=max(park.until - now(), 0.001)):
+                    self._nudge(wake_list, end)
+                    use.wait()
+                woken = read(connection)  # perhaps -UNBLOCKED: the request stands behind it
                 reply = read(connection)
-            return woken, reply
-
-        def drop() -> None:
-            connection.disconnect()
-            self._pool.clear()  # the request is sent again at once, and not on another broken one
-
-        woken, reply = guarded(connection, wait, drop, end)
+                if isinstance(reply, redis_errors.NoScriptError):
+                    reply = self._in_full(connection, call)
+        except BaseException:
+            # The request is sent again at once, and not on another broken one.
+            self._pool.clear()
+            raise
         self._waiters.append((os.getpid(), connection))
         return self._outcome(call, reply), silent_fence(woken)
 
     def glance(self, glance: Glance) -> Seen | None:
         """Read a snapshot's value, if it is fresh."""
-
-        def send(connection: AbstractConnection) -> list[object]:
-            connection.send_packed_command([self.exchange.glancing(glance)])
-            self._await(connection, glance.until)
-            return [read(connection), read(connection)]
-
-        return self.exchange.glanced(glance, self._borrowed(send, glance.until))
+        with Loan(self._pool, self.patience, glance.until) as use:
+            use.connection.send_packed_command([self.exchange.glancing(glance)])
+            use.wait()
+            replies = [read(use.connection), read(use.connection)]
+        return self.exchange.glanced(glance, replies)
 
     def watch(self, watch: Watch) -> Seen | None:
         """Wait for news of a snapshot, and glance at it, in one pipeline as `park` does."""
         connection, glance = self._waiter(), watch.glance
         left = max(watch.until - now(), 0.001)
         blocking = self.exchange.watching([(glance.name, watch.since)], left)
-
-        def wait() -> list[object]:
+        replies: list[object] = []
+        with Use(connection, self.patience):
             connection.send_packed_command([blocking + self.exchange.glancing(glance)])
-            if not connection.can_read(timeout=left):
-                return []
-            return [read(connection) for _ in range(3)]
-
-        replies = guarded(connection, wait, connection.disconnect)
+            if connection.can_read(timeout=left):
+                replies = [read(connection) for _ in range(3)]
         if not replies:  # its own answer is still under way
             connection.disconnect()
             return None
@@ -257,14 +238,11 @@ class RedisStore:
         push = wire.command(3, wire.pack(("LPUSH", wake_list, "")))
         # In one piece, so that the list never stays without an end.
         expire = wire.command(3, wire.pack(("PEXPIRE", wake_list, milliseconds(TIMEOUT))))
-
-        def send(connection: AbstractConnection) -> None:
-            connection.send_packed_command([push + expire])
-            self._await(connection, until)
-            read(connection)
-            read(connection)
-
-        self._borrowed(send, until)
+        with Loan(self._pool, self.patience, until) as use:
+            use.connection.send_packed_command([push + expire])
+            use.wait()
+            read(use.connection)
+            read(use.connection)
 
     def _waiter(self) -> AbstractConnection:
         try:
@@ -283,18 +261,3 @@ class RedisStore:
         while self._waiters:
             _, connection = self._waiters.pop()
             connection.disconnect()
-
-    def _borrowed(self, use: Callable[[AbstractConnection], T], until: float | None = None) -> T:
-        """What `use` returns; the connection is lent for that long."""
-        try:
-            connection = self._pool.borrow(self._patience(until))
-        except redis_errors.TimeoutError as error:
-            raise told_apart(error, False, until) from error
-        result = guarded(
-            connection,
-            lambda: use(connection),
-            drop=lambda: self._pool.drop(connection),
-            until=until,
-        )
-        self._pool.back(connection)
-        return result

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import redis.exceptions as redis_errors
 
@@ -14,32 +14,70 @@ from django_latch.store.errors import store_error
 if TYPE_CHECKING:
     from redis.connection import AbstractConnection
 
-T = TypeVar("T")
-
 #: redis-py's attributes for connecting and for each answer.
 CONNECT_TIMEOUTS: Final = ("socket_connect_timeout", "socket_timeout")
 
 
-def guarded(
-    connection: AbstractConnection,
-    use: Callable[[], T],
-    drop: Callable[[], None],
-    until: float | None = None,
-) -> T:
-    """Connect and use a connection; drop it on any error.
+class Use:
+    """The body of a `with` speaks on a connection; whatever goes wrong there, it is dropped.
 
     After a cancel or time-out the answer is still under way: it would be read by the next user.
+
+    Parameters:
+        connection: perhaps not yet connected.
+        most: seconds to wait for an answer, however much time there is.
+        until: when the caller's time is spent.
+
+    Raises:
+        StoreError: for errors of the connection, in place of them.
     """
-    sent = False
-    try:
-        _connect(connection, until)
-        sent = True
-        return use()
-    except BaseException as error:
-        drop()
+
+    __slots__ = ("connection", "most", "until")
+
+    def __init__(
+        self, connection: AbstractConnection, most: float, until: float | None = None
+    ) -> None:
+        self.connection = connection
+        self.most = most
+        self.until = until
+
+    def __enter__(self) -> Self:
+        if getattr(self.connection, "_sock", None) is None:
+            try:
+                _connect(self.connection, self.until)
+            except BaseException as error:
+                self._fail(error, sent=False)
+                raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self._fail(error, sent=True)
+
+    def wait(self) -> None:
+        """Wait for the answer to what was sent last, no longer than there is time.
+
+        Raises:
+            redis.exceptions.TimeoutError: there is none.
+        """
+        if self.until is not None and not self.connection.can_read(
+            timeout=patience(self.until, self.most)
+        ):
+            raise redis_errors.TimeoutError("no answer in time")
+
+    def _fail(self, error: BaseException, sent: bool) -> None:
+        self._drop()
         if isinstance(error, (redis_errors.RedisError, OSError)):
-            raise told_apart(error, sent, until) from error
-        raise
+            raise told_apart(error, sent, self.until) from error
+
+    def _drop(self) -> None:
+        """Close the connection."""
+        self.connection.disconnect()
 
 
 def _connect(connection: AbstractConnection, until: float | None) -> None:
@@ -47,8 +85,6 @@ def _connect(connection: AbstractConnection, until: float | None) -> None:
 
     The socket's next user does not inherit the shorter ones.
     """
-    if getattr(connection, "_sock", None) is not None:
-        return
     if until is None:
         connection.connect()
         return
@@ -74,6 +110,11 @@ def told_apart(error: Exception, sent: bool, until: float | None) -> StoreError:
             "no answer in the time given", reason="spent", unanswered=sent, again=False
         )
     return store_error(error, sent=sent)
+
+
+def patience(until: float | None, most: float) -> float:
+    """Seconds to wait for an answer."""
+    return most if until is None else min(max(until - now(), 0.001), most)
 
 
 def read(connection: AbstractConnection) -> object:
