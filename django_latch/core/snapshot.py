@@ -163,10 +163,14 @@ def seen(reply: object) -> Seen:
     )
 
 
-def glanced(clock: object, found: object) -> Seen | None:
-    """The answers of TIME and of HMGET of the facts and the value: a fresh value, or None.
+#: What is seen where nothing is kept.
+NOTHING: Final = Seen("miss", 0, 0, 0, 0, "", 0, 0, "", 0, 0, "", None)
 
-    What is not fresh, or not in order, is for snapshot_read.lua to judge.
+
+def glanced(clock: object, found: object) -> Seen | None:
+    """The answers of TIME and of HMGET of the facts and the value: a fresh value, or NOTHING.
+
+    What is not fresh, or not in order, is for snapshot_read.lua to judge: None.
     """
     if not isinstance(clock, (list, tuple)) or len(clock) != 2:
         raise BadReply("the server's time expected")
@@ -174,7 +178,7 @@ def glanced(clock: object, found: object) -> Seen | None:
         raise BadReply(f"a list of two expected, not {type(found).__name__}")
     facts, value = found
     if facts is None or value is None:
-        return None
+        return NOTHING
     try:
         fence, made, fresh, _, took = map(int, text(facts).split("|"))
     except ValueError:

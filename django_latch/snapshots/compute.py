@@ -17,7 +17,7 @@ from django_latch.core.flow import Flow
 from django_latch.core.owner import clean
 from django_latch.core.snapshot import ERROR
 from django_latch.core.timing import now
-from django_latch.current import as_current
+from django_latch.current import AsCurrent
 from django_latch.exceptions import LatchValueError
 from django_latch.snapshots.results import FreshUntil, Report
 
@@ -62,7 +62,7 @@ class Computing:
         mark = _around.set((*_around.get(), self))
         self.goes_on = True
         try:
-            with as_current(lease):
+            with AsCurrent(lease):
                 made = yield Work(self._compute)
             check_computed(made)
             values, fresh_for, deadline = self._shapes(made)

@@ -25,6 +25,7 @@ from django_latch.snapshots.options import TTL, check
 from django_latch.snapshots.place import Place, outage_of
 from django_latch.snapshots.results import Report
 from django_latch.store import drive
+from django_latch.store.find import store
 
 if TYPE_CHECKING:
     from django_latch.snapshots.decorated import Decorated
@@ -148,7 +149,7 @@ class Snapshot:
         place = self.place()
         if place.wanted.wait:
             may_block()
-        return drive.sync(self._obtaining(place, compute), place.store)
+        return drive.sync(self._obtaining(place, compute, blocks=True), place.store)
 
     async def aget(self, compute: Callable[[], Awaitable[Any]] | Callable[[], Any]) -> Any:
         """The async twin of `get`; `compute` may be async."""
@@ -159,8 +160,10 @@ class Snapshot:
         place = self.place()
         return await drive.run(self._obtaining(place, compute), place.store.twin())
 
-    def _obtaining(self, place: Place, compute: Callable[[], Any]) -> Flow[Report]:
-        return Obtaining(place, compute, self._task(compute)).run()
+    def _obtaining(
+        self, place: Place, compute: Callable[[], Any], *, blocks: bool = False
+    ) -> Flow[Report]:
+        return Obtaining(place, compute, self._task(compute), blocks=blocks).run()
 
     def _task(self, compute: Callable[[], Any]) -> dict[str, Any] | None:
         """What a Celery task is sent with."""
@@ -204,8 +207,6 @@ class Snapshot:
 
     def place(self) -> Place:
         """Where it is kept, and what is asked for there."""
-        from django_latch.store.connections import store
-
         settings = conf.load()
         at = store(self.options.using or settings.cache_alias)
         who = tenant() if settings.namespace is not None else None

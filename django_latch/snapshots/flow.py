@@ -6,15 +6,16 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from django_latch import signals
 from django_latch.core import snapshot
-from django_latch.core.calls import Glance, StoreError, Watch
+from django_latch.core.calls import Glance, StoreError, Watch, Work
 from django_latch.core.errors import unavailable
 from django_latch.core.flow import Flow, Grant
-from django_latch.core.snapshot import ELECTED, Seen
+from django_latch.core.snapshot import ELECTED, NOTHING, Seen
 from django_latch.core.timing import deadline, now
 from django_latch.core.tokens import new_token
 from django_latch.exceptions import LatchComputeFailed, LatchDeadlock
@@ -24,6 +25,7 @@ from django_latch.snapshots.background import Background, hand_over
 from django_latch.snapshots.compute import Computing, path_to
 from django_latch.snapshots.refresh import Refresh
 from django_latch.snapshots.results import Report
+from django_latch.snapshots.turns import Key, Turn, turns
 
 if TYPE_CHECKING:
     from django_latch.snapshots.place import Place
@@ -44,17 +46,26 @@ class Obtaining:
         place: the snapshot.
         compute: makes the value; in async code it may return an awaitable.
         task: what a Celery task would be sent with, where one can.
+        blocks: the caller is a thread, which may wait for another one.
     """
 
     def __init__(
-        self, place: Place, compute: Callable[[], Any], task: dict[str, Any] | None = None
+        self,
+        place: Place,
+        compute: Callable[[], Any],
+        task: dict[str, Any] | None = None,
+        *,
+        blocks: bool = False,
     ) -> None:
         self.place = place
         self.wanted = place.wanted
         self.compute = compute
         self.task = task
+        self.blocks = blocks
+        self.turn: Turn | None = None  # our own
         self.begun = now()
         self.until = self.begun + self.wanted.wait if self.wanted.wait else None
+        self.asked = self.begun  # since when the store has been asked
         self.glance = Glance(self.wanted.name, self.wanted.field, self.until)
         self.news: Seen | None = None  # what was seen at the end of a wait, if that was fresh
         self.waited_for = False  # somebody else's compute
@@ -91,6 +102,8 @@ class Obtaining:
             except BaseException:
                 self._give_up()
                 raise
+            finally:
+                self._end_turn()
         if trouble is not None:
             outage = unavailable(self.place.label, trouble, self.waited)
             report = yield from fallback.without_store(self, outage, trouble)
@@ -109,16 +122,19 @@ class Obtaining:
             )
 
     def _obtained(self) -> Flow[Report]:
-        seen = yield from self._glanced()
+        seen = yield from self._looked()
         while True:
             if self.background is not None:  # before another election: the lock may be free by now
                 self.background.check()
             seen = seen or (yield from self._read())
             if seen is None:
+                self._end_turn()
                 if self.last is None:
-                    self.place.outage.unheard(self.begun)
+                    self.place.outage.unheard(self.asked)
                 return (yield from fallback.out_of_time(self, self.last))
             self.last = seen
+            if self.turn is not None:
+                self.turn.seen = seen
             value, seen = self._decoded(seen)
             if seen.state == "hit":
                 outcome = "wait" if self.waited_for else "hit"
@@ -130,6 +146,7 @@ class Obtaining:
 
     def _glanced(self) -> Flow[Seen | None]:
         """The value by plain commands if it is fresh: no token, no script, and no lock."""
+        begun = now()
         try:
             seen: Seen | None = yield self.glance
         except StoreError as error:
@@ -140,7 +157,46 @@ class Obtaining:
             self.again = False  # what follows is the second sending already
             return None
         self.place.outage.over()
+        self.round_trip = now() - begun
         return seen
+
+    def _looked(self) -> Flow[Seen | None]:
+        """A glance. Where there is no value, one thread asks on; the others wait for its turn."""
+        while True:
+            seen = yield from self._glanced()
+            if seen is not NOTHING:
+                return seen
+            # Nobody waits for what waits for them; see `_check_circle`.
+            if not self.blocks or self.until is None or path_to(self.place):
+                return None
+            self.turn = Turn(self.until)
+            turn = turns.begin(self._key, self.turn)
+            left = self.until - self._reserve() - now()
+            if turn is self.turn:
+                return None
+            self.turn = None
+            if left <= 0:
+                return None
+            self.waited_for = True
+            yield Work(partial(turn.wait, left))
+            # Nothing was asked meanwhile: that is no silence of the store.
+            self.asked, self.last = now(), turn.seen or self.last
+            if (trouble := self.place.outage.check()) is not None:
+                raise trouble
+
+    def _end_turn(self) -> None:
+        """Let other threads ask, or see what has come of it."""
+        if self.turn is not None:
+            turns.end(self._key, self.turn)
+            self.turn = None
+
+    @property
+    def _key(self) -> Key:
+        return (*self.place.key, self.wanted.shape)
+
+    def _reserve(self) -> float:
+        """Seconds of the wait that are kept for an answer at its end."""
+        return min(max(2 * self.round_trip, LEAST), self.wanted.wait / 4)
 
     def _not_fresh(self, seen: Seen, value: Any) -> Flow[Report | None]:
         """What there is to do about it; None: read again."""
@@ -160,6 +216,7 @@ class Obtaining:
         self._check_circle(seen)
         self.waited_for = True
         if self.until is None or not (yield from self._watched(seen, self.until)):
+            self._end_turn()
             return (yield from fallback.out_of_time(self, seen))
         return None
 
@@ -217,6 +274,7 @@ class Obtaining:
 
     def _elected(self, seen: Seen) -> Flow[Report | None]:
         """Compute here; or have it computed, and see what there is meanwhile."""
+        self._end_turn()  # others must hear of a value that comes from elsewhere
         grant = Grant(self.token, seen.holder, deadline(self.sent, seen.holder_left), self.waited)
         lease = Refresh(self.place.store, self.wanted, grant)
         self.at_large = False
@@ -260,9 +318,8 @@ class Obtaining:
 
     def _watched(self, seen: Seen, until: float) -> Flow[bool]:
         """Wait for news; False where no time is left for that and an answer behind it."""
-        reserve = min(max(2 * self.round_trip, LEAST), self.wanted.wait / 4)
         time = now()
-        end = min(time + self.wanted.slice, until - reserve)
+        end = min(time + self.wanted.slice, until - self._reserve())
         if seen.role == "busy":
             end = min(end, time + seen.holder_left / 1000 + AFTER)
         elif seen.role == "failed":
@@ -270,7 +327,8 @@ class Obtaining:
         if end <= time:
             return False
         try:
-            self.news = yield Watch(self.glance, seen.since, end)
+            news = yield Watch(self.glance, seen.since, end)
+            self.news = None if news is NOTHING else news
         except StoreError as error:
             if self.deaf is not None or not error.again:
                 raise

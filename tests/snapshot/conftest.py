@@ -11,6 +11,7 @@ import pytest
 import redis
 
 from django_latch.heartbeat import heartbeat
+from django_latch.snapshots.turns import turns
 from tests.integration import audit
 from tests.integration.conftest import broken_keys, valkey_of_its_own  # noqa: F401
 from tests.integration.until import until
@@ -29,6 +30,12 @@ def _sound(request: pytest.FixtureRequest, raw: redis.Redis, _empty: None) -> It
             thread.join(10)
     if "broken_keys" not in request.fixturenames:
         audit.assert_sound(raw)
+
+
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread asks for itself, as if it were a process of its own."""
+    monkeypatch.setattr(turns, "begin", lambda key, turn: turn)
 
 
 @pytest.fixture

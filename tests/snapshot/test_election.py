@@ -85,6 +85,7 @@ def test_s3_one_compute_for_all_cold_callers_of_many_processes(sweep: Sweep) -> 
     assert sweep.runs == 1
 
 
+@pytest.mark.usefixtures("apart")
 def test_s7_a_dead_refresher_is_replaced_by_one_when_its_lease_ends(
     raw: redis.Redis, sweep: Sweep, refresher: Program
 ) -> None:

@@ -22,6 +22,7 @@ def fail() -> None:
     raise Broken("the sweep is broken\nin two lines")
 
 
+@pytest.mark.usefixtures("apart")
 def test_s18_the_error_reaches_the_leader_and_the_next_waiter_computes(
     raw: redis.Redis, sweep: Sweep
 ) -> None:

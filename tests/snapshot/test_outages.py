@@ -181,6 +181,7 @@ def _answers(shared: object, sweep: Sweep) -> bool:
     return True
 
 
+@pytest.mark.usefixtures("apart")
 def test_the_store_goes_while_callers_wait(valkey_of_its_own: EmbeddedValkey, sweep: Sweep) -> None:
     """The waiters hear of the outage; the one that computed has its value all the same."""
     shared = snapshot(NAME, fresh_for=60, wait=15)

@@ -36,9 +36,9 @@ def test_s1_a_fresh_hit_is_one_round_trip_and_touches_no_lock(
     shared = snapshot(NAME, fresh_for=60)
     assert shared.get(sweep) == 1
     sent: list[int] = []
-    at = store()
-    borrowed = at._borrowed
-    monkeypatch.setattr(at, "_borrowed", lambda *args: sent.append(1) or borrowed(*args))
+    pool = store()._pool
+    borrow = pool.borrow
+    monkeypatch.setattr(pool, "borrow", lambda *args: sent.append(1) or borrow(*args))
     raw.config_resetstat()
     assert shared.get(sweep) == 1
     assert len(sent) == 1

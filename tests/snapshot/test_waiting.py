@@ -16,6 +16,7 @@ from tests.snapshot.sweeps import LOCK, NAME, Sweep, call, elected, together
 from tests.snapshot.test_election import waiting
 
 
+@pytest.mark.usefixtures("apart")
 def test_s6_all_waiters_are_woken_by_the_publication(raw: redis.Redis, sweep: Sweep) -> None:
     woken: list[float] = []
     shared = snapshot(NAME, fresh_for=60, wait=10)
