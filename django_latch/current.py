@@ -7,13 +7,10 @@ import os
 import socket
 import threading
 import weakref
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from django_latch.lease import Lease
 
 T = TypeVar("T")
@@ -29,15 +26,24 @@ def current_lease() -> Lease | None:
     return None if lease is None else lease()
 
 
-@contextmanager
-def as_current(lease: Lease) -> Iterator[Lease]:
-    """Make `lease` the current one for the body."""
-    mark = _current.set(weakref.ref(lease))
-    try:
-        yield lease
-    finally:
+class AsCurrent:
+    """Makes `lease` the current one for the body of a `with`; None makes none."""
+
+    __slots__ = ("_lease", "_mark")
+
+    def __init__(self, lease: Lease | None) -> None:
+        self._lease = lease
+
+    def __enter__(self) -> Lease | None:
+        if self._lease is not None:
+            self._mark = _current.set(weakref.ref(self._lease))
+        return self._lease
+
+    def __exit__(self, *_: object) -> None:
+        if self._lease is None:
+            return
         try:
-            _current.reset(mark)
+            _current.reset(self._mark)
         except ValueError:  # left in another context than entered, as generators and fixtures do
             _current.set(None)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from django_latch.core.canonical import bind
-from django_latch.current import as_current
+from django_latch.current import AsCurrent
 from django_latch.exceptions import LatchNotAcquired, LatchValueError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _sync(latch: Latch, of: Callable[[Any, Any], Latch], function: Callable[...,
             if latch.on_conflict == "skip" and not refusal.unanswered:
                 return latch.skip_value
             raise
-        with lease, as_current(lease):
+        with lease, AsCurrent(lease):
             return function(*args, **kwargs)
 
     return call
@@ -60,7 +60,7 @@ def _async(latch: Latch, of: Callable[[Any, Any], Latch], function: Callable[...
                 return latch.skip_value
             raise
         async with lease:
-            with as_current(lease):
+            with AsCurrent(lease):
                 return await function(*args, **kwargs)
 
     return call

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 from django_latch.arguments import PERMITS, WAITERS, Seconds, check_owner, count, duration, within
-from django_latch.conf import Settings
+from django_latch.conf import Settings, conf
 from django_latch.core import verbs
 from django_latch.core.names import check_name
 from django_latch.core.owner import Owner
@@ -84,6 +84,20 @@ class Description:
         made._exact = self._exact
         return made
 
+    def ask_for(self, name: str, record: str) -> verbs.Ask:
+        """What to ask for where another lock is wanted on the same terms, not checked again.
+
+        Parameters:
+            name: as the store has it.
+            record: who asks, as `Owner.to_json` writes it, in place of `owner` and `meta`.
+        """
+        ask, own = self._ask(conf.load()), object.__new__(verbs.Ask)
+        if ask.agent:
+            record = replace(Owner.from_json(record), agent=ask.agent).to_json()
+        own.__dict__.update(ask.__dict__)
+        own.name, own.owner = check_name(name), record
+        return own
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
 
@@ -101,11 +115,10 @@ class Description:
         if self._asked is not None and self._asked[0] == valid:
             return self._asked[1]
         ttl = within("ttl", self.ttl, settings.ttl, settings.max_ttl)
-        here = _here(os.getpid())
         ask = verbs.Ask(
             name=self._name(settings),
             ttl=ttl if self.max_hold is None else min(ttl, self.max_hold),
-            owner=self._record(agent).to_json() if self.owner or self.meta or agent else here,
+            owner=self._record(agent),
             timeout=within("timeout", self.timeout, settings.timeout, settings.max_timeout),
             limit=self.limit,
             slice=settings.slice,
@@ -120,11 +133,13 @@ class Description:
             self._asked = valid, ask
         return ask
 
-    def _record(self, agent: str = "") -> Owner:
+    def _record(self, agent: str) -> str:
         """Who acquires: made at each acquisition, for a latch may be older than its process."""
         if isinstance(self.owner, Owner):
-            return replace(self.owner, agent=agent) if agent else self.owner
-        return Owner.here(label=self.owner or "", meta=self.meta, agent=agent)
+            return replace(self.owner, agent=agent).to_json()
+        if not (self.owner or self.meta or agent):
+            return _here(os.getpid())
+        return Owner.here(label=self.owner or "", meta=self.meta, agent=agent).to_json()
 
 
 @functools.cache

@@ -17,7 +17,7 @@ from django_latch.core.errors import JobFinished
 from django_latch.core.flow import Grant
 from django_latch.core.timing import FOREVER, deadline, seconds
 from django_latch.core.tokens import check_token, new_token
-from django_latch.current import as_current, current_lease
+from django_latch.current import AsCurrent, current_lease
 from django_latch.decorated import locked
 from django_latch.description import Description
 from django_latch.exceptions import (
@@ -30,12 +30,13 @@ from django_latch.heartbeat import heartbeat as heartbeats
 from django_latch.lease import Lease, may_block
 from django_latch.many import ManyLatch
 from django_latch.store import drive
+from django_latch.store.find import store as store_of
 
 if TYPE_CHECKING:
     from django_latch.inventory import LockInfo
     from django_latch.store.base import AsyncStore, Store
 
-__all__ = ["JobFinished", "Latch", "Lease", "as_current", "current_lease", "latch"]
+__all__ = ["AsCurrent", "JobFinished", "Latch", "Lease", "current_lease", "latch"]
 
 logger = logging.getLogger("django_latch")
 
@@ -90,7 +91,12 @@ class Latch(Description):
     # Step by step
 
     def acquire(
-        self, *, token: str | None = None, job: str | None = None, min_hold: float = 0
+        self,
+        *,
+        token: str | None = None,
+        job: str | None = None,
+        min_hold: float = 0,
+        ask: verbs.Ask | None = None,
     ) -> Lease:
         """Take the lock and return the lease.
 
@@ -99,6 +105,7 @@ class Latch(Description):
                 ``[A-Za-z0-9_-]``. Sent again after an error it gets the same lease.
             job: refuse if this job is remembered as finished; see `Lease.release`.
             min_hold: seconds the permit stays taken at least, also after a release.
+            ask: another lock, as `ask_for` says it.
 
         Raises:
             LatchBusy: it is held, and the timeout is 0.
@@ -107,7 +114,8 @@ class Latch(Description):
             LatchUnavailable: the store gave no usable answer. Nothing is held.
         """
         settings = conf.load()
-        ask = self._ask(settings)
+        if ask is None:
+            ask = self._ask(settings)
         if ask.timeout:
             may_block()
         store = self._store(settings)
@@ -147,9 +155,10 @@ class Latch(Description):
             raise
         lease: Lease | None = None
         try:
-            lease = self._lease(store, ask.name, grant, ask.ttl)
+            lease = self._lease(store, ask, grant)
             lease.tell(signals.lock_acquired, waited=grant.waited, ttl=ask.ttl)
-            yield from settle(grant.stale)
+            if grant.stale:
+                yield from settle(grant.stale)
         except BaseException:
             if lease is not None:
                 lease.release_soon()
@@ -182,7 +191,13 @@ class Latch(Description):
             return None
 
     def adopt(
-        self, token: str, *, into: str | None = None, remember: float = 0, min_hold: float = 0
+        self,
+        token: str,
+        *,
+        into: str | None = None,
+        remember: float = 0,
+        min_hold: float = 0,
+        ask: verbs.Ask | None = None,
     ) -> Lease:
         """Take over a lease that another process has detached.
 
@@ -191,14 +206,14 @@ class Latch(Description):
             into: a token of one's own for the lease, as for `acquire`.
             remember: seconds for which the store says of `token` that it was adopted, at least:
                 for as long as a copy of the message that brought it may still come.
-            min_hold: as for `acquire`.
+            min_hold, ask: as for `acquire`.
 
         Raises:
             LatchNotHeld: it holds nothing (any more); `reason` says why.
             LatchUnavailable: no answer.
         """
         store = self._store(conf.load())
-        return drive.sync(self._adopting(store, token, into, remember, min_hold), store)
+        return drive.sync(self._adopting(store, token, into, remember, min_hold, ask), store)
 
     async def aadopt(self, token: str) -> Lease:
         """The async twin of `adopt`."""
@@ -212,8 +227,10 @@ class Latch(Description):
         into: str | None = None,
         remember: float = 0,
         min_hold: float = 0,
+        ask: verbs.Ask | None = None,
     ) -> flow.Flow[Lease]:
-        ask, own = self._ask(conf.load()), new_token() if into is None else check_token(into)
+        ask = ask or self._ask(conf.load())
+        own = new_token() if into is None else check_token(into)
         old = check_token(token)
         call = verbs.adopt(ask.name, old, own, ask.ttl, ask.owner, remember, min_hold)
         reply, sent = yield from flow.twice(call)
@@ -224,7 +241,7 @@ class Latch(Description):
                 reason=reply.reason,
             )
         grant = Grant(own, reply.fence, deadline(sent, reply.left), 0.0)
-        return self._lease(store, ask.name, grant, ask.ttl)
+        return self._lease(store, ask, grant)
 
     def inspect(self) -> LockInfo | None:
         """What the store knows of this lock: its holders and waiters; None where it is free."""
@@ -266,7 +283,7 @@ class Latch(Description):
             )
 
     def _entered(self, lease: Lease) -> Lease:
-        scope = as_current(lease)
+        scope = AsCurrent(lease)
         scope.__enter__()
         self._entries.add((lease, scope))
         return lease
@@ -284,14 +301,13 @@ class Latch(Description):
         return locked(self, function)
 
     def _store(self, settings: Settings) -> Store:
-        from django_latch.store.connections import store
+        return store_of(self.using or settings.cache_alias)
 
-        return store(self.using or settings.cache_alias)
-
-    def _lease(self, store: Store, name: str, grant: Grant, ttl: float) -> Lease:
-        lease = Lease(store, name, grant, ttl=ttl, renews=self.heartbeat, max_hold=self.max_hold)
-        if self.owner or self.meta:
-            lease.owner = self._record()
+    def _lease(self, store: Store, ask: verbs.Ask, grant: Grant) -> Lease:
+        lease = Lease(
+            store, ask.name, grant, ttl=ask.ttl, renews=self.heartbeat, max_hold=self.max_hold
+        )
+        lease.record = ask.owner
         lease.at_commit = self.release_on == "commit"
         lease.payload = grant.payload
         return lease

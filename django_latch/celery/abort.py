@@ -6,8 +6,8 @@ import logging
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Final
 
 from billiard.pool import soft_timeout_sighandler
 from celery.exceptions import SoftTimeLimitExceeded
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("django_latch")
 
 
-@contextmanager
-def armed(job: Job, lease: Lease | None) -> Iterator[None]:
+def armed(job: Job, lease: Lease | None) -> AbstractContextManager[None]:
     """Inside, the loss of `lease` raises SoftTimeLimitExceeded, if the options say so.
 
     Only a child of a prefork worker can be told at any moment: there a signal reaches the code
@@ -33,9 +32,15 @@ def armed(job: Job, lease: Lease | None) -> Iterator[None]:
         lease: its lease; None: it runs without.
     """
     if lease is None or job.flight.on_lost != "abort" or not _in_prefork_child():
-        yield
-        return
-    trigger = _Trigger(job.name, lease)
+        return _UNARMED
+    return _armed(_Trigger(job.name, lease))
+
+
+_UNARMED: Final = nullcontext()
+
+
+@contextmanager
+def _armed(trigger: _Trigger) -> Iterator[None]:
     lock_lost.connect(trigger.lost, weak=False)
     try:
         yield

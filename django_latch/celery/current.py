@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from django_latch.celery.job import Job
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Run:
     """A run in progress; `outer` is the run whose code called it, if any."""
 
@@ -52,11 +51,9 @@ def unpark(*, published: bool) -> None:
         run.holding.release()
 
 
-@contextmanager
-def entered(job: Job, holding: Holding) -> Iterator[None]:
-    """Inside, `runs` begins with this run."""
-    mark = _current.set(Run(job, holding, _current.get()))
-    try:
-        yield
-    finally:
-        _current.reset(mark)
+def enter(job: Job, holding: Holding) -> Token[Run | None]:
+    """From here on `runs` begins with this run; until `leave`, with what this returns."""
+    return _current.set(Run(job, holding, _current.get()))
+
+
+leave = _current.reset

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from celery.result import EagerResult
@@ -12,7 +11,7 @@ from django_latch import signals
 from django_latch.celery import canvas, queued, rerun, told
 from django_latch.celery.times import queue_seconds
 from django_latch.core.errors import outage
-from django_latch.core.owner import Owner
+from django_latch.core.owner import record
 from django_latch.core.tokens import new_token
 from django_latch.exceptions import LatchNotAcquired, LatchUnavailable
 
@@ -28,7 +27,7 @@ def send(call: Outgoing, carried: Carried) -> Any:
 
     Parameters:
         call: the call.
-        carried: its header, with the key.
+        carried: its header, with the key; made for this call alone.
 
     Returns:
         what ``apply_async`` returns; where nothing is sent, the result of the job that has the
@@ -43,7 +42,8 @@ def send(call: Outgoing, carried: Carried) -> Any:
     try:
         refusal = _take(call, carried.key, token)
         if refusal is None:
-            return replace(call, carried=replace(carried, token=token)).send()
+            carried.token = token
+            return call.send()
     except BaseException:
         queued.give_back(carried.key, token)
         raise
@@ -56,24 +56,23 @@ def _take(call: Outgoing, key: str, token: str) -> LatchNotAcquired | LatchUnava
     """Take the lock; a refusal or an outage as a value, for it is not the publisher's."""
     flight = call.guarded.flight
     seconds = queue_seconds(call.task, call.options, flight.queue_seconds)
-    waiting = queued.latch(key, seconds, flight.limit, _owner(call))
     try:
-        waiting.acquire(token=token).leave()
+        queued.take(key, token, seconds, flight.limit, _record(call))
     except (LatchNotAcquired, LatchUnavailable) as error:
         return outage(error)
     return None
 
 
-def _owner(call: Outgoing) -> Owner:
+def _record(call: Outgoing) -> str:
     given = call.options
-    return Owner.here(
-        label=f"{call.task.name} (queued)",
+    return record(
+        f"{call.task.name} (queued)",
+        process=False,
         task=call.task.name,
         task_id=call.task_id,
-        root_id=given.get("root_id") or "",
-        parent_id=given.get("parent_id") or "",
+        root_id=given.get("root_id"),
+        parent_id=given.get("parent_id"),
         args=told.arguments(given.get("argsrepr"), call.args, given.get("kwargsrepr"), call.kwargs),
-        **queued.NOBODY,
     )
 
 
@@ -110,7 +109,8 @@ def _rerun(call: Outgoing, carried: Carried, refusal: LatchNotAcquired) -> Any:
         return _outage(call, outage)
     if slot.word == "merged":
         return _skipped(call, refusal, slot.job.partition(":")[0], "merged")
-    return replace(call, carried=replace(carried, carries=slot.word == "carrier")).send()
+    carried.carries = slot.word == "carrier"
+    return call.send()
 
 
 def _skipped(call: Outgoing, refusal: LatchNotAcquired, instead: Any, reason: str) -> Any:

@@ -11,6 +11,7 @@ from django_latch.celery import abort, conflicts, current, rerun
 from django_latch.celery.header import read
 from django_latch.celery.holding import Holding
 from django_latch.celery.job import Job
+from django_latch.current import AsCurrent
 from django_latch.namespace import tenant
 
 if TYPE_CHECKING:
@@ -58,26 +59,29 @@ def run(
 
 def _under_lock(job: Job, body: Callable[..., Any]) -> Any:
     holding = Holding(job)
-    with current.entered(job, holding):
+    mark = current.enter(job, holding)
+    try:
         try:
-            try:
-                refusal = holding.acquire()
-                if refusal is None or conflicts.runs_anyway(job, refusal):
-                    return _call(job, holding, body)
-                return conflicts.refused(job, refusal)
-            finally:
-                if not holding.parked:
-                    holding.release()
+            refusal = holding.acquire()
+            if refusal is None or conflicts.runs_anyway(job, refusal):
+                return _call(job, holding, body)
+            return conflicts.refused(job, refusal)
         finally:
-            # Once more: a soft time limit or a SystemExit may have come in the middle of it.
             if not holding.parked:
                 holding.release()
+    finally:
+        # Once more: a soft time limit or a SystemExit may have come in the middle of it.
+        try:
+            if not holding.parked:
+                holding.release()
+        finally:
+            current.leave(mark)
 
 
 def _call(job: Job, holding: Holding, body: Callable[..., Any]) -> Any:
     try:
         args, kwargs = rerun.arguments(job, holding.payload)
-        with holding.as_current(), abort.armed(job, holding.lease):
+        with AsCurrent(holding.lease), abort.armed(job, holding.lease):
             result = body(*args, **kwargs)
     except Exception as error:
         holding.finished = _is_end(job, error)

@@ -13,7 +13,7 @@ HEADER: Final = "django_latch"
 RUN: Final = "django_latch_run"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # not frozen: that takes time at each run
 class Carried:
     """What earlier hooks decided about a call, as retries and redelivered copies find it.
 
@@ -45,22 +45,27 @@ class Carried:
 
 _FIELDS: Final = tuple(field.name for field in fields(Carried))
 
+#: Of which type the facts are, read from a message that anybody may have written.
+_TYPES: Final[Mapping[str, type]] = {
+    **dict.fromkeys(("key", "tenant", "token"), str),
+    **dict.fromkeys(("waits", "made"), int),
+    **dict.fromkeys(("off", "carries"), bool),
+}
+
 
 def read(headers: Mapping[str, Any] | None, task_id: str | None) -> Carried | None:
     """The header of job `task_id`, or None where there is none or it belongs to another job."""
-    facts = (headers or {}).get(HEADER)
-    if not isinstance(facts, Mapping) or not task_id or facts.get("task_id") != task_id:
+    facts = headers.get(HEADER) if headers else None
+    if not isinstance(facts, dict) or not task_id or facts.get("task_id") != task_id:
         return None
-    texts: dict[str, Any] = {
+    known: dict[str, Any] = {
         name: value
-        for name in ("key", "tenant", "token")
-        if isinstance(value := facts.get(name), str)
+        for name, value in facts.items()
+        if (kind := _TYPES.get(name)) is not None
+        and isinstance(value, kind)
+        and isinstance(value, bool) is (kind is bool)
     }
-    numbers: dict[str, Any] = {
-        name: value for name in ("waits", "made") if isinstance(value := facts.get(name), int)
-    }
-    flags: dict[str, Any] = {name: facts.get(name) is True for name in ("off", "carries")}
-    return Carried(task_id=task_id, **texts, **numbers, **flags)
+    return Carried(task_id=task_id, **known)
 
 
 def strip(headers: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import logging
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from django_latch.celery import queued
 from django_latch.celery.header import RUN
 from django_latch.celery.kept import kept_until
 from django_latch.core.errors import outage
-from django_latch.core.owner import Owner
 from django_latch.core.tokens import fingerprint, new_token
-from django_latch.current import as_current
 from django_latch.exceptions import LatchError, LatchNotAcquired, LatchNotHeld, LatchUnavailable
 from django_latch.locks import Latch, Lease
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from django_latch.celery.job import Job
+    from django_latch.celery.options import SingleFlight
 
 logger = logging.getLogger("django_latch")
 
@@ -86,10 +86,6 @@ class Holding:
             return refusal
         return None
 
-    def as_current(self) -> AbstractContextManager[Lease | None]:
-        """Let `current_lease` say this lease in the body; nothing where there is none."""
-        return nullcontext() if self.lease is None else as_current(self.lease)
-
     def release(self) -> None:
         """Give the lock back; quiet if that is done or was never needed.
 
@@ -112,7 +108,7 @@ class Holding:
         if lease is not None:
             limit = self._job.flight.limit
             try:
-                self._handed = queued.hand_over(lease, seconds, limit, self._owner())
+                self._handed = queued.hand_over(lease, seconds, limit, self._job.record())
             except LatchError as error:
                 self._warn(lease.name, error)
         self.release()
@@ -126,39 +122,42 @@ class Holding:
     def _take_all(self) -> None:
         job = self._job
         if job.copy_lock is not None:
-            self._take(
-                Latch.exact(job.copy_lock, ttl=job.flight.ttl, timeout=0, owner=self._owner())
-            )
+            self._take(job.copy_lock, _copies(job.flight.ttl))
         if job.flight.at != "enqueue":
-            self._take_key(self._latch())
+            self._take_key()
         elif job.carries:
-            self._take_key(self._latch())  # what the next run is to get is told with the grant
+            self._take_key()  # what the next run is to get is told with the grant
             self._give_back(self._leases[job.key])
             del self._leases[job.key]
         else:
             queued.give_back(job.key, self._queued)
         self._queued = None
 
-    def _take_key(self, latch: Latch) -> None:
-        if self._queued is None:
-            return self._take(latch, self._job.flight.hold_seconds)
-        self._asking = latch.name
-        job, least = self._job, self._job.flight.hold_seconds
-        try:
-            lease = latch.adopt(
-                self._queued, into=self._token, remember=job.remember_for, min_hold=least
-            )
-        except LatchNotHeld:  # it expired in the queue, or a copy was faster: ask as anybody
-            return self._take(latch, least)
-        self._took(lease)
+    def _take_key(self) -> None:
+        flight = self._job.flight
+        self._take(self._job.key, _latch(flight), self._queued, flight.hold_seconds)
 
-    def _take(self, latch: Latch, min_hold: float = 0) -> None:
-        self._asking = latch.name
-        lease = latch.acquire(token=self._token, job=self._job.identity, min_hold=min_hold)
-        self._took(lease)
-
-    def _took(self, lease: Lease) -> None:
-        self._leases[lease.name], self._asking = lease, None
+    def _take(
+        self, name: str, latch: Latch, queued: str | None = None, min_hold: float = 0
+    ) -> None:
+        job, ask = self._job, latch.ask_for(name, self._job.record(fingerprint(self._token)))
+        # Other jobs have no copies, and carry no next run.
+        known = job.identity if job.remember_for or job.flight.reruns else None
+        self._asking = name
+        if queued is None:
+            lease = latch.acquire(token=self._token, job=known, min_hold=min_hold, ask=ask)
+        else:
+            try:
+                lease = latch.adopt(
+                    queued,
+                    into=self._token,
+                    remember=job.remember_for,
+                    min_hold=min_hold,
+                    ask=ask,
+                )
+            except LatchNotHeld:  # it expired in the queue, or a copy was faster: ask as anybody
+                lease = latch.acquire(token=self._token, job=known, min_hold=min_hold, ask=ask)
+        self._leases[name], self._asking = lease, None
         self.payload = lease.payload
         if self._job.flight.parent_heartbeat and self._job.from_message:
             lease.kept_until = partial(kept_until, self._token)
@@ -177,28 +176,24 @@ class Holding:
 
     def _give_back(self, lease: Lease) -> None:
         job = self._job
+        keep = job.remember_for if self.finished else 0
         try:
-            lease.release(
-                finished_job=job.identity if self.finished else None,
-                keep_job_for=job.remember_for if self.finished else 0,
-            )
+            lease.release(finished_job=job.identity if keep else None, keep_job_for=keep)
         except LatchError as error:
             self._warn(lease.name, error)
 
-    def _latch(self) -> Latch:
-        flight = self._job.flight
-        waits = flight.policies.get("run") == "wait"
-        timeout = flight.timeout if waits else 0
-        return Latch.exact(
-            self._job.key,
-            ttl=flight.ttl,
-            timeout=timeout,
-            limit=flight.limit,
-            owner=self._owner(),
-        )
-
-    def _owner(self) -> Owner:
-        return self._job.owner(run=fingerprint(self._token))
-
     def _warn(self, name: str, error: LatchError) -> None:
         logger.warning("%s: could not give back the lock %s: %s", self._job.name, name, error)
+
+
+@lru_cache(maxsize=256)
+def _latch(flight: SingleFlight) -> Latch:
+    """A latch with these options, for any lock."""
+    timeout = flight.timeout if flight.policies.get("run") == "wait" else 0
+    return Latch.exact("run", ttl=flight.ttl, timeout=timeout, limit=flight.limit)
+
+
+@lru_cache(maxsize=256)
+def _copies(ttl: float | timedelta | None) -> Latch:
+    """A latch for the locks that keep the copies of one job apart."""
+    return Latch.exact("copies", ttl=ttl, timeout=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -10,7 +10,7 @@ from urllib.parse import quote
 from django_latch.celery import told
 from django_latch.celery.header import Carried
 from django_latch.core.names import fit_name
-from django_latch.core.owner import Owner
+from django_latch.core.owner import record
 
 if TYPE_CHECKING:
     from django_latch.celery.guarded import Guarded
@@ -27,7 +27,7 @@ def identity_of(request: Any) -> str:
     return f"{request.id}:{request.retries}:{request.replaced_task_nesting}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, eq=False)  # not frozen: that takes time at each run
 class Job:
     """A call that is about to run.
 
@@ -38,6 +38,11 @@ class Job:
         key: the lock's name.
         carried: our header of the message, if it had one.
         args, kwargs: the call's arguments, for the owner record only.
+
+    Attributes:
+        from_message: a worker runs it from a message, so that the message can be sent again.
+        remember_for: seconds for which the broker may still deliver another copy; 0: it will not.
+            The carrier of a next run counts too: whoever misses it sends it again.
     """
 
     guarded: Guarded
@@ -47,6 +52,16 @@ class Job:
     carried: Carried | None
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    from_message: bool = field(init=False)
+    remember_for: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        request = self.request
+        self.from_message = request is not None and not (
+            request.called_directly or request.is_eager
+        )
+        # Each run asks for it, several times.
+        self.remember_for = self._copies_come_for() if self.from_message else 0
 
     @property
     def flight(self) -> SingleFlight:
@@ -57,13 +72,6 @@ class Job:
     def name(self) -> str:
         """The task's name."""
         return self.guarded.label if self.task is None else str(self.task.name)
-
-    @cached_property
-    def from_message(self) -> bool:
-        """Whether a worker runs it from a message, so that the message can be sent again."""
-        return self.request is not None and not (
-            self.request.called_directly or self.request.is_eager
-        )
 
     @property
     def task_id(self) -> str:
@@ -103,14 +111,7 @@ class Job:
             return None
         return copy_lock_of(self.task_id)
 
-    @cached_property
-    def remember_for(self) -> float:
-        """Seconds for which the broker may still deliver another copy; 0: it will not.
-
-        The carrier of a next run counts too: whoever misses it sends it again.
-        """
-        if not self.from_message:
-            return 0
+    def _copies_come_for(self) -> float:
         if not (self.task.acks_late or self.request.eta or self._is_copy or self.carries):
             return 0
         transport = self.task.app.conf.broker_transport_options or {}
@@ -120,11 +121,12 @@ class Job:
     def _is_copy(self) -> bool:
         return bool((self.request.delivery_info or {}).get("redelivered"))
 
-    def owner(self, run: str) -> Owner:
-        """The facts about this run for the lock's record.
+    def record(self, run: str = "") -> str:
+        """The facts about this run for the lock's record, as `Owner` writes it.
 
         Parameters:
-            run: tells this run from other runs of the same job.
+            run: tells this run from other runs of the same job; empty for a lock that waits in a
+                queue, in no process.
         """
         request, facts = self.request, {}
         argsrepr = kwargsrepr = None
@@ -132,13 +134,13 @@ class Job:
             argsrepr, kwargsrepr = request.get("argsrepr"), request.get("kwargsrepr")
             facts = {
                 "task_id": self.task_id,
-                "worker": request.hostname or "",
-                "root_id": request.root_id or "",
-                "parent_id": request.parent_id or "",
+                "worker": run and request.hostname,
+                "root_id": request.root_id,
+                "parent_id": request.parent_id,
                 "retries": request.retries,
             }
         args = told.arguments(argsrepr, self.args, kwargsrepr, self.kwargs)
-        return Owner.here(label=self.name, task=self.name, args=args, run=run, **facts)
+        return record(self.name, process=bool(run), task=self.name, args=args, run=run, **facts)
 
 
 def copy_lock_of(task_id: str) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
-from functools import partial
-from typing import Any, Final
+from functools import lru_cache, partial
 
 from django_latch.conf import conf
 from django_latch.core import flow, verbs
@@ -19,36 +17,41 @@ from django_latch.store.connections import store
 
 logger = logging.getLogger("django_latch")
 
-#: What an owner record says where no process has the lock: nobody may conclude from one's death
-#: that it is free.
-NOBODY: Final[dict[str, Any]] = {"pid": 0, "started": 0, "boot_id": "", "pid_ns": "", "run": ""}
-
 
 def waits(owner: Owner) -> bool:
     """Whether a holder is no run but a job in its queue, by its record."""
     return bool(owner.task_id) and not owner.run
 
 
-def latch(name: str, seconds: float, limit: int, owner: Owner) -> Latch:
-    """A latch for a lock that is to wait in a queue.
+def take(name: str, token: str, seconds: float, limit: int, record: str) -> None:
+    """Take a lock that is to wait in a queue.
 
     Parameters:
         name: the lock's name in the store.
+        token: its secret.
         seconds: how long it may wait; the setting MAX_TTL holds here too.
         limit: as the option.
-        owner: whose it is, with what `NOBODY` says.
+        record: whose it is, and that no process has it.
+
+    Raises:
+        LatchNotAcquired, LatchUnavailable: it is held, or there is no answer.
     """
-    ttl = min(seconds, conf.max_ttl)
-    return Latch.exact(name, ttl=ttl, timeout=0, limit=limit, owner=owner, heartbeat=False)
+    latch = _latch(min(seconds, conf.max_ttl), limit)
+    latch.acquire(token=token, ask=latch.ask_for(name, record)).leave()
 
 
-def hand_over(lease: Lease, seconds: float, limit: int, owner: Owner) -> str:
+@lru_cache(maxsize=256)
+def _latch(ttl: float, limit: int) -> Latch:
+    """A latch on these terms, for any lock."""
+    return Latch.exact("queued", ttl=ttl, timeout=0, limit=limit, heartbeat=False)
+
+
+def hand_over(lease: Lease, seconds: float, limit: int, record: str) -> str:
     """Turn the lease of a run into a lock that waits in a queue; the lease is over.
 
     Parameters:
         lease: the run's lease.
-        seconds, limit: as for `latch`.
-        owner: the run's.
+        seconds, limit, record: as for `take`.
 
     Returns:
         The secret for the message.
@@ -56,10 +59,10 @@ def hand_over(lease: Lease, seconds: float, limit: int, owner: Owner) -> str:
     Raises:
         LatchNotHeld, LatchUnavailable: it could not be handed over; nothing is held any more.
     """
-    waiting = latch(lease.name, seconds, limit, replace(owner, worker="", **NOBODY))
-    token = lease.leave()
+    latch = _latch(min(seconds, conf.max_ttl), limit)
+    ask, token = latch.ask_for(lease.name, record), lease.leave()
     try:
-        return waiting.adopt(token).leave()
+        return latch.adopt(token, ask=ask).leave()
     except BaseException:
         give_back(lease.name, token)
         raise

@@ -97,15 +97,7 @@ class Owner:
 
     def to_json(self) -> str:
         """Compact JSON of the fields that are set, each text bounded."""
-        facts = {
-            key: value[:FIELD] if isinstance(value, str) and key != "args" else value
-            for key in _FIELDS
-            if (value := getattr(self, key))
-        }
-        if len(text := _dumps(facts)) > RECORD:
-            facts = {k: v for k, v in facts.items() if k not in ("args", "meta")}
-            text = _dumps(facts)
-        return text
+        return _written({key: getattr(self, key) for key in _FIELDS})
 
     @classmethod
     def from_json(cls, text: str) -> Owner:
@@ -158,8 +150,38 @@ class Owner:
         return started is not None and started != self.started
 
 
+def record(label: str, *, process: bool = True, **more: Any) -> str:
+    """What `Owner.here(label=label, **more).to_json()` writes, in a fraction of the time.
+
+    Parameters:
+        label: as the field, not empty.
+        process: False where no process has the lock, so that nobody may conclude from the death
+            of one that it is free: then only the host is named.
+        **more: further fields, none of those that `Owner.here` knows.
+    """
+    return _written({"label": label, **more}, _here_text(os.getpid(), process))
+
+
 _FIELDS: Final = tuple(field.name for field in fields(Owner))
 _dumps: Final = json.JSONEncoder(separators=(",", ":"), default=str).encode
+_quote: Final = json.encoder.encode_basestring_ascii
+
+
+def _written(facts: Mapping[str, Any], end: str = "}") -> str:
+    """JSON of the facts that are set, each text bounded, with this end."""
+    # Field by field, for that is quicker than one encoding of a small dict.
+    told = {
+        key: f'"{key}":{_quote(value if key == "args" else value[:FIELD])}'
+        if isinstance(value, str)
+        else f'"{key}":{_dumps(value)}'
+        for key, value in facts.items()
+        if value
+    }
+    text = "{" + ",".join(told.values()) + end
+    if len(text) > RECORD:
+        kept = [fact for key, fact in told.items() if key not in ("args", "meta")]
+        text = "{" + ",".join(kept) + end
+    return text
 
 
 @cache
@@ -171,3 +193,10 @@ def _here(pid: int) -> dict[str, Any]:
         "pid_ns": pid_namespace(),
         "started": process_started(pid) or 0,
     }
+
+
+@cache
+def _here_text(pid: int, process: bool) -> str:
+    """The end of a JSON object with these facts."""
+    here = _here(pid) if process else {"host": socket.gethostname()}
+    return "," + _dumps({key: value for key, value in here.items() if value})[1:]

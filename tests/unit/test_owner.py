@@ -19,6 +19,7 @@ from django_latch.core.owner import (
     clean,
     is_flat,
     process_started,
+    record,
 )
 
 anything = st.recursive(
@@ -34,6 +35,26 @@ def test_here_names_this_process() -> None:
     assert owner.started == process_started(os.getpid())
     assert owner.host
     assert not owner.provably_dead()
+
+
+@given(
+    label=st.text(min_size=1),
+    task=st.text(),
+    args=st.text(max_size=3 * FIELD) | st.just("x" * (RECORD + 1)),
+    retries=st.integers(0, 2**40),
+)
+def test_the_quick_way_writes_the_same(label: str, task: str, args: str, retries: int) -> None:
+    facts = {"label": label, "task": task, "args": args, "retries": retries}
+    written = record(**facts)
+    assert json.loads(written) == json.loads(Owner.here(**facts).to_json())
+    assert len(written) <= RECORD
+
+
+def test_the_record_of_what_no_process_has_names_none() -> None:
+    written = Owner.from_json(record("queued", process=False, task_id="1"))
+    assert (written.label, written.task_id, written.host) == ("queued", "1", Owner.here().host)
+    assert (written.pid, written.started, written.boot_id, written.pid_ns) == (0, 0, "", "")
+    assert not written.provably_dead()
 
 
 def test_it_survives_the_way_through_the_store() -> None:
