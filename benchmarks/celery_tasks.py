@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 import time
 import warnings
 from functools import cache
 from itertools import count
 from statistics import median
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import redis
 from celery import Celery
@@ -15,7 +18,11 @@ from django.conf import settings
 
 from benchmarks.actors import Actor, actors
 from benchmarks.figures import Goal, Table
+from django_latch import latch
 from django_latch.celery import single_flight
+from django_latch.core import verbs
+from django_latch.core.tokens import new_token
+from django_latch.store.connections import store
 
 ROUNDS = 8
 #: Jobs sent, and then run, in one round.
@@ -24,6 +31,9 @@ JOBS = 100
 PLAIN = "undecorated"
 RUN, ENQUEUE, BOTH = "at='run'", "at='enqueue'", "at='both'"
 ONCE = "celery-once"
+
+#: The scripts of the lock on a plain socket, and nothing else of a lock: what no client can save.
+BARE = "bare scripts"
 
 _numbers = count()
 
@@ -156,6 +166,7 @@ def tasks() -> dict[str, Any]:
     made: dict[str, Any] = {PLAIN: _task("plain")}
     for peer, at in ((RUN, "run"), (ENQUEUE, "enqueue"), (BOTH, "both")):
         made[peer] = single_flight(key="bench:{number}", at=at)(_task(at))
+    made[BARE] = _bare()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it has escapes that newer Pythons warn of
@@ -164,6 +175,44 @@ def tasks() -> dict[str, Any]:
         return made
     made[ONCE] = _task("once", base=QueueOnce)
     return made
+
+
+def _bare() -> Any:
+    def nothing(number: int) -> None:
+        _scripts(f"bench:bare:{number}", "run")
+
+    task = app().task(name="bench.bare")(nothing)
+
+    def send(args: tuple[int]) -> None:
+        _scripts(f"bench:bare:{args[0]}", "sending")
+        task.apply_async(args)
+
+    return SimpleNamespace(apply_async=send)
+
+
+def _scripts(name: str, when: str) -> None:
+    """Acquire, as a call does that is sent with a lock; or acquire and release, as a run does."""
+    token, pack = new_token(), store().exchange.packed  # type: ignore[attr-defined]
+    ask = verbs.Ask(name=f"{name}:{when}", ttl=30, owner="{}")
+    _exchange(pack(verbs.request(ask, verbs.Caller(token))))
+    if when == "run":
+        _exchange(pack(verbs.end(ask.name, token, "released")))
+
+
+def _exchange(command: bytes) -> None:
+    _wire().sendall(command)
+    if not _wire().recv(1024).startswith(b"$"):
+        raise RuntimeError("the server does not know the scripts")
+
+
+@cache
+def _wire() -> socket.socket:
+    with latch("bench:bare"):  # from now on the server knows the scripts
+        pass
+    at = urlsplit(server())
+    wire = socket.create_connection((str(at.hostname), at.port or 6379), timeout=30)
+    wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return wire
 
 
 def _task(name: str, **options: Any) -> Any:

@@ -25,7 +25,7 @@ from django_latch import snapshot
 
 PROCESSES = 4
 CALLERS = 50
-ROUNDS = 3
+ROUNDS, COLD_ROUNDS = 3, 9
 
 #: Keys that a compute looks at, one by one, as a health check does.
 SWEEP = 390
@@ -157,21 +157,24 @@ def hit(rounds: int) -> tuple[float, list[float]]:
 
 
 def measure(effort: float) -> Table:
-    """Each round: every peer cold, then every peer expiring."""
-    rounds = max(int(ROUNDS * effort), 2)
+    """Each round: every peer, in turns; first cold ones, then expiring ones."""
+    rounds, cold_rounds = max(int(ROUNDS * effort), 2), max(int(COLD_ROUNDS * effort), 3)
     with actors(PROCESSES + 1) as everybody:
         *askers, observer = everybody
         for peer in PEERS:
-            _round(once, peer, f"warm:{peer}", askers, observer)
-        cold = {peer: _rounds(once, peer, rounds, askers, observer) for peer in PEERS}
-        expiring = {peer: _rounds(again, peer, rounds, askers, observer) for peer in PEERS}
+            for asker in askers:  # one thread first: not every client is made by many at once
+                asker.ask(once, peer, "first", 1, 0.0)
+            _round(once, peer, "warm", askers, observer)
+        cold = _rounds(once, cold_rounds, askers, observer)
+        expiring = _rounds(again, rounds, askers, observer)
         ratio, raw = observer.ask(hit, max(int(20 * effort), 8))
     p99 = {peer: max(cold[peer][2], 1e-6) for peer in PEERS}
     best = min(value for peer, value in p99.items() if peer != OURS)
     late = {peer: expiring[peer][2] for peer in PEERS}
     return Table(
-        f"{CALLERS} callers in {PROCESSES} processes, a sweep of {SWEEP} keys: {rounds} rounds "
-        f"cold, then {rounds} of {LONG:g} s with a value fresh for {FRESH:g} s (cacheops: 1 s)",
+        f"{CALLERS} callers in {PROCESSES} processes, a sweep of {SWEEP} keys: "
+        f"{cold_rounds} rounds cold, then {rounds} of {LONG:g} s with a value fresh for "
+        f"{FRESH:g} s (cacheops: 1 s)",
         ("cold: computes", "p50", "p99", "reads", "expiring: computes", "p50", "p99", "reads"),
         [(peer, *_cells(cold[peer]), *_cells(expiring[peer])) for peer in PEERS],
         [
@@ -192,10 +195,18 @@ def _cells(found: Found) -> tuple[str, ...]:
 
 
 def _rounds(
-    what: Callable[..., Any], peer: str, rounds: int, askers: list[Actor], observer: Actor
-) -> Found:
-    found = [_round(what, peer, f"{peer}:{turn}", askers, observer) for turn in range(rounds)]
-    return tuple(median(column) for column in zip(*found, strict=True))  # type: ignore[return-value]
+    what: Callable[..., Any], rounds: int, askers: list[Actor], observer: Actor
+) -> dict[str, Found]:
+    names = list(PEERS)
+    found: dict[str, list[Found]] = {peer: [] for peer in names}
+    for turn in range(rounds):
+        for position in range(len(names)):
+            peer = names[(turn + position) % len(names)]
+            found[peer].append(_round(what, peer, f"{what.__name__}:{turn}", askers, observer))
+    return {
+        peer: tuple(median(column) for column in zip(*rows, strict=True))  # type: ignore[misc]
+        for peer, rows in found.items()
+    }
 
 
 def _round(
