@@ -321,3 +321,21 @@ def test_an_interrupted_search_for_deadlocks_leaves_the_queue(
         raise_in(ident[0], Interrupted)
         until(lambda: waiters(raw) == 0)
     audit.assert_free(raw, "job")
+
+
+def test_a_release_that_is_interrupted_before_it_goes_out_is_owed(
+    raw: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody looks after the lease any more, and a second release would be quiet."""
+    lease = latch("job", timeout=0, ttl=60).acquire()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("django_latch.core.flow.end", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lease.release()
+    until(lambda: audit.records(raw, "job") == {})
+    lease.release()
+    audit.assert_free(raw, "job")
