@@ -33,8 +33,7 @@ def going(shared: Snapshot) -> Turn | None:
 def test_one_thread_computes_one_listens_and_the_others_ask_nothing(
     raw: redis.Redis, sweep: Sweep
 ) -> None:
-    shared = snapshot(NAME, fresh_for=60, wait=10)
-    shared.place()
+    shared = snapshot(NAME, fresh_for=60, wait=10, ttl=60)  # no renewal meanwhile
     with sweep.held():
         first = call(shared.report, sweep)
         sweep.await_begin()
