@@ -55,10 +55,6 @@ class Turns:
         self._mutex = threading.Lock()
         self._turns: dict[Key, Turn] = {}
 
-    def of(self, key: Key) -> Turn | None:
-        """The turn of a snapshot, if any."""
-        return self._turns.get(key)
-
     def begin(self, key: Key, turn: Turn) -> Turn:
         """Begin a turn, unless another one goes on; the one that does."""
         with self._mutex:
