@@ -35,11 +35,13 @@ class Hold:
     #: Until when another process has kept it alive for this one, on the clock of `now`.
     kept_until: Callable[[], float] = staticmethod(float)
 
+    #: What the lock's next run was to get, where this is the grant of the job that carries it.
+    payload: str | None = None
+
     def __init__(
         self,
         store: Store,
         name: str,
-        grant: Grant,
         *,
         ttl: float,
         renews: bool = True,
@@ -47,21 +49,30 @@ class Hold:
     ) -> None:
         self.store = store
         self.name = name
-        self.token = grant.token
-        self.fence = grant.fence
+        self.token = ""
+        self.fence = 0
         self.ttl = ttl
         self.interval = ttl / 3
-        self.due = now() + self.interval
-        self._deadline = grant.deadline
-        self._hold_until = now() + max_hold if max_hold else float("inf")
+        self._max_hold = max_hold or float("inf")
         self._renews = renews
         self._generation = heartbeat.generation
         self._reason: str | None = None
         self._owed = False  # its release is still to be sent, by the heartbeat
         self._trouble: StoreError | None = None
         self._mutex = native.allocate_rlock()
-        self._ended: str | None = None  # the last one: see __del__
-        if renews:
+        self._ended: str | None = "never_held"
+
+    def begin(self, grant: Grant) -> None:
+        """It was granted: from now on it is held, and looked after."""
+        begun = now()
+        self.token = grant.token
+        self.fence = grant.fence
+        self.due = begun + self.interval
+        self._deadline = grant.deadline
+        self._hold_until = begun + self._max_hold
+        self.payload = grant.payload
+        self._ended = None
+        if self._renews:
             heartbeat.add(self)
 
     def __repr__(self) -> str:

@@ -36,9 +36,6 @@ class Lease(Hold):
     #: Who holds it, as `Owner.to_json` writes it; empty: this process and nothing more.
     record = ""
 
-    #: What the lock's next run was to get, where this is the grant of the job that carries it.
-    payload: str | None = None
-
     def renew(self) -> None:
         """Reset the lease to its full `ttl`. Never shortens it.
 

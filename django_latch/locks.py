@@ -148,19 +148,20 @@ class Latch(Description):
             wake=asking.wake_id() if ask.timeout else "",
         )
         owe = functools.partial(heartbeats.owe, store, seconds=max(ask.grace, ask.ttl))
+        # Made before the lock is asked for: a waiter whose turn has come has less to do then.
+        lease = self._lease(store, ask)
         try:
             grant = yield from flow.acquire(ask, caller, owe)
         except LatchNotAcquired as refusal:
             signals.contended(ask.name, refusal)
             raise
-        lease: Lease | None = None
         try:
-            lease = self._lease(store, ask, grant)
+            lease.begin(grant)
             lease.tell(signals.lock_acquired, waited=grant.waited, ttl=ask.ttl)
             if grant.stale:
                 yield from settle(grant.stale)
         except BaseException:
-            if lease is not None:
+            if lease.held_here:
                 lease.release_soon()
             else:
                 owe(verbs.end(ask.name, grant.token, "abandoned", grant.fence, resent=True))
@@ -241,7 +242,9 @@ class Latch(Description):
                 reason=reply.reason,
             )
         grant = Grant(own, reply.fence, deadline(sent, reply.left), 0.0)
-        return self._lease(store, ask, grant)
+        lease = self._lease(store, ask)
+        lease.begin(grant)
+        return lease
 
     def inspect(self) -> LockInfo | None:
         """What the store knows of this lock: its holders and waiters; None where it is free."""
@@ -303,13 +306,10 @@ class Latch(Description):
     def _store(self, settings: Settings) -> Store:
         return store_of(self.using or settings.cache_alias)
 
-    def _lease(self, store: Store, ask: verbs.Ask, grant: Grant) -> Lease:
-        lease = Lease(
-            store, ask.name, grant, ttl=ask.ttl, renews=self.heartbeat, max_hold=self.max_hold
-        )
+    def _lease(self, store: Store, ask: verbs.Ask) -> Lease:
+        lease = Lease(store, ask.name, ttl=ask.ttl, renews=self.heartbeat, max_hold=self.max_hold)
         lease.record = ask.owner
         lease.at_commit = self.release_on == "commit"
-        lease.payload = grant.payload
         return lease
 
 

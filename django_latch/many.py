@@ -173,7 +173,8 @@ class ManyLatch:
         left, fences = answer
         for latch, ask, token, fence in zip(self._latches, asks, tokens, fences, strict=True):
             grant = Grant(token, fence, deadline(sent, left), 0.0)
-            leases[latch.name] = latch._lease(store, ask, grant)
+            leases[latch.name] = latch._lease(store, ask)
+            leases[latch.name].begin(grant)
         for lease in leases.values():
             lease.tell(signals.lock_acquired, waited=0.0, ttl=lease.ttl)
         return True

@@ -10,7 +10,7 @@ from django_latch.celery import queued
 from django_latch.celery.header import RUN
 from django_latch.celery.kept import kept_until
 from django_latch.core.errors import outage
-from django_latch.core.tokens import fingerprint, new_token
+from django_latch.core.tokens import new_token
 from django_latch.exceptions import LatchError, LatchNotAcquired, LatchNotHeld, LatchUnavailable
 from django_latch.locks import Latch, Lease
 
@@ -108,7 +108,7 @@ class Holding:
         if lease is not None:
             limit = self._job.flight.limit
             try:
-                self._handed = queued.hand_over(lease, seconds, limit, self._job.record())
+                self._handed = queued.hand_over(lease, seconds, limit, self._job.record(runs=False))
             except LatchError as error:
                 self._warn(lease.name, error)
         self.release()
@@ -140,7 +140,7 @@ class Holding:
     def _take(
         self, name: str, latch: Latch, queued: str | None = None, min_hold: float = 0
     ) -> None:
-        job, ask = self._job, latch.ask_for(name, self._job.record(fingerprint(self._token)))
+        job, ask = self._job, latch.ask_for(name, self._job.record(runs=True))
         # Other jobs have no copies, and carry no next run.
         known = job.identity if job.remember_for or job.flight.reruns else None
         self._asking = name

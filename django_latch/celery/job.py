@@ -121,12 +121,11 @@ class Job:
     def _is_copy(self) -> bool:
         return bool((self.request.delivery_info or {}).get("redelivered"))
 
-    def record(self, run: str = "") -> str:
-        """The facts about this run for the lock's record, as `Owner` writes it.
+    def record(self, *, runs: bool) -> str:
+        """The facts about this job for the lock's record, as `Owner` writes it.
 
         Parameters:
-            run: tells this run from other runs of the same job; empty for a lock that waits in a
-                queue, in no process.
+            runs: whether it runs in this process; else its lock waits in a queue, in no process.
         """
         request, facts = self.request, {}
         argsrepr = kwargsrepr = None
@@ -134,13 +133,13 @@ class Job:
             argsrepr, kwargsrepr = request.get("argsrepr"), request.get("kwargsrepr")
             facts = {
                 "task_id": self.task_id,
-                "worker": run and request.hostname,
+                "worker": runs and request.hostname,
                 "root_id": request.root_id,
                 "parent_id": request.parent_id,
                 "retries": request.retries,
             }
         args = told.arguments(argsrepr, self.args, kwargsrepr, self.kwargs)
-        return record(self.name, process=bool(run), task=self.name, args=args, run=run, **facts)
+        return record(self.name, process=runs, task=self.name, args=args, **facts)
 
 
 def copy_lock_of(task_id: str) -> str:

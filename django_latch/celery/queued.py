@@ -20,7 +20,7 @@ logger = logging.getLogger("django_latch")
 
 def waits(owner: Owner) -> bool:
     """Whether a holder is no run but a job in its queue, by its record."""
-    return bool(owner.task_id) and not owner.run
+    return bool(owner.task_id) and not owner.pid
 
 
 def take(name: str, token: str, seconds: float, limit: int, record: str) -> None:

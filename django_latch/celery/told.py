@@ -82,6 +82,7 @@ def arguments(argsrepr: str | None, args: Any, kwargsrepr: str | None, kwargs: A
         argsrepr, kwargsrepr: how the sender shows them, if that is known: it may hide secrets.
         args, kwargs: the arguments.
     """
-    shown = argsrepr or saferepr(tuple(args or ()), SHOWN)
-    named = kwargsrepr or saferepr(dict(kwargs or {}), SHOWN)
+    # Celery's function takes long even where there is nothing to show.
+    shown = argsrepr or (saferepr(tuple(args), SHOWN) if args else "()")
+    named = kwargsrepr or (saferepr(dict(kwargs), SHOWN) if kwargs else "{}")
     return f"{shown} {named}"

@@ -86,7 +86,6 @@ class Owner:
     parent_id: str = ""
     retries: int = 0
     args: str = ""
-    run: str = ""
     agent: str = ""
     meta: Mapping[str, Any] | None = None
 

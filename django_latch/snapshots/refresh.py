@@ -32,12 +32,11 @@ class Refresh(Lease):
     """
 
     def __init__(self, store: Store, wanted: Wanted, grant: Grant, permit: str = "") -> None:
-        super().__init__(
-            store, permit or wanted.name, grant, ttl=wanted.ttl, max_hold=wanted.max_hold
-        )
+        super().__init__(store, permit or wanted.name, ttl=wanted.ttl, max_hold=wanted.max_hold)
         self.wanted = wanted
         self.permit = bool(permit)
         self._refused = False
+        self.begin(grant)
 
     @property
     def refused(self) -> bool:

@@ -104,8 +104,7 @@ class RedisStore:
     def call(self, call: Call[T]) -> T:
         """Run a script on a connection of the pool."""
         with Loan(self._pool, self.patience, call.until) as use:
-            use.connection.send_packed_command([self.exchange.packed(call)])
-            use.wait()
+            use.ask(self.exchange.packed(call))
             reply = read(use.connection)
             if isinstance(reply, redis_errors.NoScriptError):
                 reply = self._in_full(use.connection, call)
@@ -130,7 +129,7 @@ class RedisStore:
     def command(self, *args: str | int) -> Any:
         """Run one plain command that only reads, or that may be run twice."""
         with Loan(self._pool, self.patience) as use:
-            use.connection.send_packed_command([wire.command(len(args), wire.pack(args))])
+            use.ask(wire.command(len(args), wire.pack(args)))
             reply = read(use.connection)
         if not isinstance(reply, Exception):
             return reply
@@ -141,8 +140,7 @@ class RedisStore:
     def _sent(self, use: Use, calls: Sequence[Call[Any]]) -> list[object]:
         """Send, read; and once more, with its text, each script the server does not know."""
         packed = [self.exchange.packed(call) for call in calls]
-        use.connection.send_packed_command([b"".join(packed)])
-        use.wait()
+        use.ask(b"".join(packed))
         replies = [read(use.connection) for _ in calls]
         for at in self.exchange.unknown(replies):
             replies[at] = self._in_full(use.connection, calls[at])
@@ -191,7 +189,7 @@ class RedisStore:
         blocking = wire.command(3, wire.pack(("BLPOP", wake_list, f"{left + OVERRUN:.3f}")))
         try:
             with Use(connection, self.patience, end) as use:
-                # In one piece: each piece is sent, and wakes the server, for itself.
+                # In one piece, see `Use.ask`.
                 connection.send_packed_command([blocking + self.exchange.packed(call)])
                 if not connection.can_read(timeout=max(park.until - now(), 0.001)):
                     self._nudge(wake_list, end)
@@ -210,8 +208,7 @@ class RedisStore:
     def glance(self, glance: Glance) -> Seen | None:
         """Read a snapshot's value, if it is fresh."""
         with Loan(self._pool, self.patience, glance.until) as use:
-            use.connection.send_packed_command([self.exchange.glancing(glance)])
-            use.wait()
+            use.ask(self.exchange.glancing(glance))
             replies = [read(use.connection), read(use.connection)]
         return self.exchange.glanced(glance, replies)
 
@@ -239,8 +236,7 @@ class RedisStore:
         # In one piece, so that the list never stays without an end.
         expire = wire.command(3, wire.pack(("PEXPIRE", wake_list, milliseconds(TIMEOUT))))
         with Loan(self._pool, self.patience, until) as use:
-            use.connection.send_packed_command([push + expire])
-            use.wait()
+            use.ask(push + expire)
             read(use.connection)
             read(use.connection)
 

@@ -53,6 +53,14 @@ class Use:
         if error is not None:
             self._fail(error, sent=True)
 
+    def ask(self, packed: bytes) -> None:
+        """Send what is packed, and `wait` for the answer."""
+        # In one piece: each piece is sent, and wakes the server, for itself. And without
+        # redis-py's health check, which is off and yet takes time.
+        self.connection.send_packed_command([packed], check_health=False)
+        if self.until is not None:
+            self.wait()
+
     def wait(self) -> None:
         """Wait for the answer to what was sent last, no longer than there is time.
 

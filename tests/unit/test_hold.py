@@ -34,8 +34,8 @@ def held(clock: list[float]) -> Iterator[Make]:
 
     def make(*, renews: bool = False, max_hold: float | None = None) -> Hold:
         store: Any = None  # never asked
-        grant = Grant(TOKEN, 7, 1000 + TTL, 0)
-        every.append(Hold(store, "job", grant, ttl=TTL, renews=False, max_hold=max_hold))
+        every.append(Hold(store, "job", ttl=TTL, renews=False, max_hold=max_hold))
+        every[-1].begin(Grant(TOKEN, 7, 1000 + TTL, 0))
         every[-1]._renews = renews
         return every[-1]
 
