@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from celery import Task
 from celery.utils import uuid
 
 from django_latch.celery import canvas, current, enqueue
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("django_latch")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)  # not frozen: that takes time at each call
 class Outgoing:
     """A call on its way to the broker.
 
@@ -54,6 +55,14 @@ class Outgoing:
     def task_id(self) -> str:
         """The id of the message."""
         return str(self.options["task_id"])
+
+    @property
+    def goes_as_it_is(self) -> bool:
+        """Whether nobody changes the arguments on their way into the message."""
+        task = self.task
+        own = getattr(self.original, "__func__", None) is Task.apply_async
+        dumps = getattr(task, "_dump_pydantic_arguments", None)  # since Celery 5.7
+        return own and dumps is None and getattr(task, "__self__", None) is None
 
     def send(self) -> Any:
         """Publish it, and return what ``apply_async`` returns."""
@@ -105,7 +114,6 @@ def apply_async(
     elif task.app.conf.task_always_eager:  # the run makes the key, in this very process
         carried = read(options.get("headers"), task_id)
     else:
-        _check_arguments(task, args, kwargs)
         locks = guarded.flight.at != "run" and not _passes(task_id, options)
         if guarded.flight.at == "enqueue" and canvas.is_member(options):
             _warn_of_member(task.name)
@@ -146,10 +154,3 @@ def _warn_of_member(name: str) -> None:
     logger.warning(
         "%s: at='enqueue' locks no member of a chain, group or chord; at='both' locks its run", name
     )
-
-
-def _check_arguments(task: Any, args: Any, kwargs: Any) -> None:
-    """Celery's own check, made early: its message about wrong arguments must come first."""
-    check = getattr(task, "__header__", None)  # tasks that are classes have none
-    if task.typing and check is not None:
-        check(*(args or ()), **(kwargs or {}))
