@@ -1,5 +1,5 @@
 -- Take several locks that are all free, or none of them. Safe to run any number of times.
--- PARTS    _common _keep _write _stamp
+-- PARTS    _common _keep _read _write _stamp
 -- KEYS     11... the six keys of each further lock
 -- ARGV     6 lease ms  7 limit  8 claim ms  9 owner, then name and token of each lock
 -- RETURNS  granted left fence... (left of the earliest) | busy name
@@ -13,17 +13,18 @@ local function use(i)
   return ARGV[9 + 2 * i]
 end
 
-local left, fences, known = lease, {}, 0
+local left, fences, known, forgotten = lease, {}, 0, {}
 for i = 1, count do
   local token = use(i)
   local seen = call('HMGET', R, token, '@')
-  local fence, exp = string.match(seen[1] or '', '^held|(%d+)|(%d+)|')
-  if fence and seen[2] == token and NOW <= tonumber(exp) then  -- granted to an earlier copy
-    known, left = known + 1, math.min(left, exp - NOW)
-    fences[i] = fence
-  elseif seen[1] or seen[2] or call('ZCARD', Q) > 0 then
+  local mine = parse(token, seen[1])
+  if mine and mine.state == 'held' and seen[2] == token and NOW <= mine.exp then  -- granted to an earlier copy
+    known, left = known + 1, math.min(left, mine.exp - NOW)
+    fences[i] = mine.fence
+  elseif mine or seen[2] or call('ZCARD', Q) > 0 then
     return reply('busy', NAME)
   end
+  forgotten[i] = seen[1] and not mine
 end
 if known > 0 and known < count then return reply('busy', NAME) end
 if known == 0 then
@@ -31,7 +32,9 @@ if known == 0 then
   call('ZCARD', INDEX)
   if LEVEL > 1 then call('XLEN', EVENTS) end
   for i = 1, count do
-    local r = { token = use(i), state = 'held', fence = stamp(), exp = NOW + lease, lease = lease, claim = claim,
+    local token = use(i)
+    if forgotten[i] then call('ZREM', P, token) end  -- a tomb past its time goes for good
+    local r = { token = token, state = 'held', fence = stamp(), exp = NOW + lease, lease = lease, claim = claim,
       limit = limit, ticket = '0', since = MS, hold = 0, wake = '', owner = ARGV[9] }
     put(r, '@', r.token)
     call('ZADD', INDEX, r.exp, NAME)
