@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 import warnings
+from collections.abc import Callable
 from functools import cache
 from itertools import count
 from statistics import median
@@ -22,6 +23,7 @@ from django_latch import latch
 from django_latch.celery import single_flight
 from django_latch.core import verbs
 from django_latch.core.tokens import new_token
+from django_latch.store import wire
 from django_latch.store.connections import store
 
 ROUNDS = 8
@@ -34,6 +36,9 @@ ONCE = "celery-once"
 
 #: The scripts of the lock on a plain socket, and nothing else of a lock: what no client can save.
 BARE = "bare scripts"
+
+#: The least that any lock asks a server for, in the same way: what no script can save.
+LEAST = "bare SET, DEL"
 
 _numbers = count()
 
@@ -166,7 +171,8 @@ def tasks() -> dict[str, Any]:
     made: dict[str, Any] = {PLAIN: _task("plain")}
     for peer, at in ((RUN, "run"), (ENQUEUE, "enqueue"), (BOTH, "both")):
         made[peer] = single_flight(key="bench:{number}", at=at)(_task(at))
-    made[BARE] = _bare()
+    made[BARE] = _bare("scripts", _scripts)
+    made[LEAST] = _bare("commands", _commands)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it has escapes that newer Pythons warn of
@@ -177,14 +183,16 @@ def tasks() -> dict[str, Any]:
     return made
 
 
-def _bare() -> Any:
-    def nothing(number: int) -> None:
-        _scripts(f"bench:bare:{number}", "run")
+def _bare(what: str, lock: Callable[[str, str], None]) -> Any:
+    """A task whose calls do this much of a lock when they are sent, and again when they run."""
 
-    task = app().task(name="bench.bare")(nothing)
+    def nothing(number: int) -> None:
+        lock(f"bench:bare:{number}", "run")
+
+    task = app().task(name=f"bench.bare-{what}")(nothing)
 
     def send(args: tuple[int]) -> None:
-        _scripts(f"bench:bare:{args[0]}", "sending")
+        lock(f"bench:bare:{args[0]}", "sending")
         task.apply_async(args)
 
     return SimpleNamespace(apply_async=send)
@@ -199,10 +207,19 @@ def _scripts(name: str, when: str) -> None:
         _exchange(pack(verbs.end(ask.name, token, "released")))
 
 
+def _commands(name: str, when: str) -> None:
+    """The same by plain commands, which know nothing of queues, fences or lost replies."""
+    key, args = f"{name}:{when}", (new_token(), "NX", "PX", 30_000)
+    _exchange(wire.command(6, wire.pack(("SET", key, *args))))
+    if when == "run":
+        _exchange(wire.command(2, wire.pack(("DEL", key))))
+
+
 def _exchange(command: bytes) -> None:
     _wire().sendall(command)
-    if not _wire().recv(1024).startswith(b"$"):
-        raise RuntimeError("the server does not know the scripts")
+    answer = _wire().recv(1024)
+    if answer.startswith(b"-"):
+        raise RuntimeError(f"the server refused: {answer!r}")
 
 
 @cache
@@ -210,9 +227,9 @@ def _wire() -> socket.socket:
     with latch("bench:bare"):  # from now on the server knows the scripts
         pass
     at = urlsplit(server())
-    wire = socket.create_connection((str(at.hostname), at.port or 6379), timeout=30)
-    wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return wire
+    made = socket.create_connection((str(at.hostname), at.port or 6379), timeout=30)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return made
 
 
 def _task(name: str, **options: Any) -> Any:
