@@ -17,6 +17,7 @@ local ticket = tonumber(string.match(ARGV[17], '^%d+$') or error('LATCHARGS 17')
 local mine = parse(token, seen[1])
 -- A first write that passes when memory is full; a tomb past its time goes for good.
 if seen[1] then call('ZREM', P, mine and '' or token) end
+if seen[1] and not mine then call('HDEL', R, token) end
 local finished = job ~= '' and tonumber(call('ZSCORE', L, job) or 0) > NOW
 local was_queued = mine and mine.state == 'queued'
 mine = sweep(token, mine, seen[2] or '')

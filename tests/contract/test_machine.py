@@ -11,6 +11,9 @@ import redis
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from django_latch.core import verbs
+from django_latch.core.replies import Busy
+from django_latch.core.verbs import Ask, Caller
 from django_latch.store.redis import RedisStore
 from django_latch.store.scripts import KEYS
 from tests import servers
@@ -60,6 +63,18 @@ def test_the_scripts_do_what_the_model_does(server: ServerEngine) -> None:
                 assert not server.unlisted, "records that nothing will ever take away"
 
     run_state_machine_as_test(Both, settings=SETTINGS)
+
+
+def test_a_late_copy_of_a_forgotten_try_leaves_no_record(server: ServerEngine) -> None:
+    server.flush()
+    old = verbs.request(Ask(name="a", ttl=1, owner="{}"), Caller("1" * 32))
+    server.run(old)
+    server.move(server.server.us + 2_000_000)
+    server.run(verbs.request(Ask(name="a", ttl=300, owner="{}"), Caller("2" * 32)))
+    server.move(server.server.us + 61_000_000)
+    assert isinstance(server.run(old), Busy)
+    server.state()
+    assert not server.unlisted
 
 
 def keys_last(server: ServerEngine, seen: State) -> None:

@@ -319,3 +319,13 @@ class TestSeveralAtOnce:
         left, fences = lock.call(verbs.many(ask, ["a", "b"], [token(4), token(5)]))
         assert (left, len(fences)) == (30_000, 2)
         assert lock.call(verbs.many(ask, ["a", "b"], [token(4), token(5)])) == (left, fences)
+
+    def test_a_token_that_is_forgotten_gets_them(self, lock: Bench) -> None:
+        lock.request(1, name="a", lease=1)
+        lock.advance(2)
+        lock.request(2, name="a", lease=300)
+        lock.advance(61)
+        lock.call(verbs.end("a", token(2), "released"))
+        ask = verbs.Ask(name="a", ttl=30, owner="{}")
+        left, fences = lock.call(verbs.many(ask, ["a", "b"], [token(1), token(3)]))
+        assert (left, len(fences)) == (30_000, 2)
