@@ -178,8 +178,7 @@ class World(RuleBasedStateMachine):
     def waits_from_after(self, seconds: float) -> bool:
         """Whether anybody has waited since a time that is not yet, once the clock is set back.
 
-        Without the counter, newcomers would stand before them, as is documented: fences and
-        tickets may fall where the clock is set back and data is lost at once.
+        Without the counter, newcomers would come before them, as the page on leases says.
         """
         then = self.mono + self.offset - round(seconds * 1e6)
         tickets = (ticket for lock in self.seen.locks.values() for ticket in lock.queue.values())
