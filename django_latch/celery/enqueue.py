@@ -65,8 +65,6 @@ def _take(call: Outgoing, key: str, token: str) -> LatchNotAcquired | LatchUnava
 
 def _record(call: Outgoing) -> str:
     given = call.options
-    if call.goes_as_it_is:
-        told.spell_out(given, call.task.app, call.args or (), call.kwargs or {})
     return record(
         f"{call.task.name} (queued)",
         process=False,

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from celery import Task
 from celery.utils import uuid
 
 from django_latch.celery import canvas, current, enqueue
@@ -55,14 +54,6 @@ class Outgoing:
     def task_id(self) -> str:
         """The id of the message."""
         return str(self.options["task_id"])
-
-    @property
-    def goes_as_it_is(self) -> bool:
-        """Whether nobody changes the arguments on their way into the message."""
-        task = self.task
-        own = getattr(self.original, "__func__", None) is Task.apply_async
-        dumps = getattr(task, "_dump_pydantic_arguments", None)  # since Celery 5.7
-        return own and dumps is None and getattr(task, "__self__", None) is None
 
     def send(self) -> Any:
         """Publish it, and return what ``apply_async`` returns."""

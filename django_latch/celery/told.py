@@ -75,21 +75,6 @@ def age(holder: Mapping[str, Any]) -> str:
     return f"{max((datetime.now(UTC) - since).total_seconds(), 0):.1f} s"
 
 
-def spell_out(options: dict[str, Any], app: Any, args: Any, kwargs: Any) -> None:
-    """Add to the options of a call how Celery shows its arguments, so that it need not do it again.
-
-    Parameters:
-        options: changed in place; what the caller has given stays.
-        app: the Celery app.
-        args, kwargs: the arguments as they go into the message.
-    """
-    levels = app.conf.get("task_repr_maxlevels", 3)  # a setting since Celery 5.7
-    for name, value in (("argsrepr", args), ("kwargsrepr", kwargs)):
-        if options.get(name) is None:
-            most = getattr(app.amqp, f"{name}_maxsize")
-            options[name] = saferepr(value, most, maxlevels=levels)
-
-
 def arguments(argsrepr: str | None, args: Any, kwargsrepr: str | None, kwargs: Any) -> str:
     """The arguments of a call on one line, for people.
 
@@ -97,6 +82,7 @@ def arguments(argsrepr: str | None, args: Any, kwargsrepr: str | None, kwargs: A
         argsrepr, kwargsrepr: how the sender shows them, if that is known: it may hide secrets.
         args, kwargs: the arguments.
     """
-    shown = argsrepr or saferepr(tuple(args or ()), SHOWN)
-    named = kwargsrepr or saferepr(dict(kwargs or {}), SHOWN)
+    # Celery's function takes long even where there is nothing to show.
+    shown = argsrepr or (saferepr(tuple(args), SHOWN) if args else "()")
+    named = kwargsrepr or (saferepr(dict(kwargs), SHOWN) if kwargs else "{}")
     return f"{shown} {named}"
