@@ -28,8 +28,9 @@ RETRY: Final = 1.0
 class Hold:
     """The state of a lease: its deadline on this process's clock, and how it ended.
 
-    The heartbeat's thread and the holder's own both come here; the mutex is never held across
-    input or output.
+    It is made before the lock is asked for, so that a waiter whose turn has come has less to do,
+    and begins with the grant. The heartbeat's thread and the holder's own both come here; the
+    mutex is never held across input or output.
     """
 
     #: Until when another process has kept it alive for this one, on the clock of `now`.
@@ -55,16 +56,21 @@ class Hold:
         self.interval = ttl / 3
         self._max_hold = max_hold or float("inf")
         self._renews = renews
-        self._generation = heartbeat.generation
         self._reason: str | None = None
         self._owed = False  # its release is still to be sent, by the heartbeat
         self._trouble: StoreError | None = None
         self._mutex = native.allocate_rlock()
-        self._ended: str | None = "never_held"
+        self._ended: str | None = "never_held"  # until it begins; None while it is held
+
+    @property
+    def begun(self) -> bool:
+        """Whether it was ever granted."""
+        return self._ended != "never_held"
 
     def begin(self, grant: Grant) -> None:
         """It was granted: from now on it is held, and looked after."""
         begun = now()
+        self._generation = heartbeat.generation  # not earlier: an exit or a fork changes it
         self.token = grant.token
         self.fence = grant.fence
         self.due = begun + self.interval

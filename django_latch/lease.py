@@ -167,7 +167,7 @@ class Lease(Hold):
 
     def _leaving(self, error: BaseException | None) -> Flow[None]:
         """Release at the end of a block; an error of ours never masks the block's own."""
-        if self._generation != heartbeat.generation or self._ended is not None:
+        if self._ended is not None or self._generation != heartbeat.generation:
             return
         try:
             if error is None:

@@ -148,7 +148,6 @@ class Latch(Description):
             wake=asking.wake_id() if ask.timeout else "",
         )
         owe = functools.partial(heartbeats.owe, store, seconds=max(ask.grace, ask.ttl))
-        # Made before the lock is asked for: a waiter whose turn has come has less to do then.
         lease = self._lease(store, ask)
         try:
             grant = yield from flow.acquire(ask, caller, owe)
@@ -161,7 +160,7 @@ class Latch(Description):
             if grant.stale:
                 yield from settle(grant.stale)
         except BaseException:
-            if lease.held_here:
+            if lease.begun:
                 lease.release_soon()
             else:
                 owe(verbs.end(ask.name, grant.token, "abandoned", grant.fence, resent=True))

@@ -161,20 +161,22 @@ class ManyLatch:
         asks = [latch._ask(conf.load()) for latch in self._latches]
         tokens = [new_token() for _ in asks]
         call = verbs.many(asks[0], [ask.name for ask in asks], tokens, until)
+        for latch, ask in zip(self._latches, asks, strict=True):
+            leases[latch.name] = latch._lease(store, ask)
         try:
             answer, sent = yield from flow.twice(call)
-        except BaseException:
-            for ask, token in zip(asks, tokens, strict=True):
-                abandon = verbs.end(ask.name, token, "abandoned", resent=True)
-                heartbeats.owe(store, abandon, max(ask.grace, ask.ttl))
+            if isinstance(answer, str):
+                leases.clear()
+                return False
+            left, fences = answer
+            for lease, token, fence in zip(leases.values(), tokens, fences, strict=True):
+                lease.begin(Grant(token, fence, deadline(sent, left), 0.0))
+        except BaseException:  # what has begun is the caller's to undo
+            for lease, ask, token in zip(leases.values(), asks, tokens, strict=True):
+                if not lease.begun:
+                    abandon = verbs.end(ask.name, token, "abandoned", resent=True)
+                    heartbeats.owe(store, abandon, max(ask.grace, ask.ttl))
             raise
-        if isinstance(answer, str):
-            return False
-        left, fences = answer
-        for latch, ask, token, fence in zip(self._latches, asks, tokens, fences, strict=True):
-            grant = Grant(token, fence, deadline(sent, left), 0.0)
-            leases[latch.name] = latch._lease(store, ask)
-            leases[latch.name].begin(grant)
         for lease in leases.values():
             lease.tell(signals.lock_acquired, waited=0.0, ttl=lease.ttl)
         return True

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("django_latch")
 
 
-@dataclass(kw_only=True)  # not frozen: that takes time at each call
+@dataclass(kw_only=True, eq=False)  # not frozen: that takes time at each call
 class Outgoing:
     """A call on its way to the broker.
 
@@ -106,6 +106,8 @@ def apply_async(
         carried = read(options.get("headers"), task_id)
     else:
         locks = guarded.flight.at != "run" and not _passes(task_id, options)
+        if locks:
+            _check_arguments(task, args, kwargs)
         if guarded.flight.at == "enqueue" and canvas.is_member(options):
             _warn_of_member(task.name)
         try:
@@ -145,3 +147,10 @@ def _warn_of_member(name: str) -> None:
     logger.warning(
         "%s: at='enqueue' locks no member of a chain, group or chord; at='both' locks its run", name
     )
+
+
+def _check_arguments(task: Any, args: Any, kwargs: Any) -> None:
+    """Celery's own check, made early: wrong arguments must neither lock nor leave anything."""
+    check = getattr(task, "__header__", None)  # tasks that are classes have none
+    if task.typing and check is not None:
+        check(*(args or ()), **(kwargs or {}))

@@ -20,7 +20,8 @@ logger = logging.getLogger("django_latch")
 
 def waits(owner: Owner) -> bool:
     """Whether a holder is no run but a job in its queue, by its record."""
-    return bool(owner.task_id) and not owner.pid
+    # A run that has detached its lease has no process any more, but still its worker.
+    return bool(owner.task_id) and not (owner.pid or owner.worker)
 
 
 def take(name: str, token: str, seconds: float, limit: int, record: str) -> None:

@@ -83,6 +83,8 @@ def arguments(argsrepr: str | None, args: Any, kwargsrepr: str | None, kwargs: A
         args, kwargs: the arguments.
     """
     # Celery's function takes long even where there is nothing to show.
-    shown = argsrepr or (saferepr(tuple(args), SHOWN) if args else "()")
-    named = kwargsrepr or (saferepr(dict(kwargs), SHOWN) if kwargs else "{}")
-    return f"{shown} {named}"
+    if argsrepr is None:
+        argsrepr = saferepr(tuple(args), SHOWN) if args else "()"
+    if kwargsrepr is None:
+        kwargsrepr = saferepr(dict(kwargs), SHOWN) if kwargs else "{}"
+    return f"{argsrepr} {kwargsrepr}"

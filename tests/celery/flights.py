@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from celery import Task, shared_task
@@ -30,6 +30,17 @@ for name in ("task_skipped", "task_deferred", "task_unguarded"):
 @shared_task(bind=True)
 def queued(self: Task, label: str, value: int = 0) -> str:
     return work(self, label)
+
+
+def wide(label: str, value: int = 0) -> None:
+    """What `narrow` says it is."""
+
+
+@single_flight(key="narrow:{label}", at="enqueue")
+@shared_task
+@wraps(wide)
+def narrow(label: str) -> None:
+    """Celery looks at this signature, and others at that of `wide`."""
 
 
 @single_flight(key="queued_pair:{label}", at="enqueue", limit=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -14,9 +15,10 @@ from django.db import transaction
 from kombu.exceptions import OperationalError
 
 from django_latch import Latch, LatchBusy, signals
-from django_latch.celery import outgoing
+from django_latch.celery import outgoing, queued
 from django_latch.celery.header import HEADER, read
 from django_latch.celery.times import queue_seconds
+from django_latch.core.owner import Owner, record
 from tests import servers
 from tests.celery import flights, harness
 from tests.celery.harness import Label, Worker, result, until
@@ -96,6 +98,16 @@ class TestSending:
             flights.queued.delay()
         assert holder(flights.queued, label) is None
 
+    def test_arguments_that_only_celery_refuses_are_no_conflict(self, nowhere: str, label: Label):
+        first = flights.narrow.apply_async((str(label),), queue=nowhere)
+        with pytest.raises(TypeError, match="positional argument"):
+            flights.narrow.apply_async((str(label), 2), queue=nowhere)
+        assert flights.narrow.apply_async((str(label),), queue=nowhere).id == first.id
+
+    def test_hidden_arguments_stay_hidden(self, nowhere: str, label: Label):
+        flights.queued.apply_async((str(label),), queue=nowhere, argsrepr="", kwargsrepr="***")
+        assert holder(flights.queued, label).owner.args == " ***"
+
     def test_a_broker_that_refuses_leaves_no_lock(self, label: Label):
         with (
             flights.app.connection_for_write("redis://127.0.0.1:1/0") as broker,
@@ -125,6 +137,11 @@ class TestSending:
         carried = read(headers, headers["id"])
         assert len(carried.token) == 32
         assert carried.token not in repr(carried) + caplog.text
+
+    def test_a_run_that_has_detached_its_lease_is_no_job_in_the_queue(self):
+        run = Owner.from_json(record("a", task="a", task_id="1", worker="w"))
+        assert not queued.waits(replace(run, pid=0))
+        assert queued.waits(Owner.from_json(record("a", process=False, task="a", task_id="1")))
 
     @pytest.mark.parametrize(
         ("options", "seconds"),

@@ -185,6 +185,60 @@ def test_multiprocessing(raw: redis.Redis, method: str) -> None:
     audit.assert_nothing_held(raw)
 
 
+FORKING = """
+from django_latch import signals
+
+def fork(**facts):
+    child = os.fork()
+    if not child:
+        sys.exit(0)
+    os.waitpid(child, 0)
+
+signals.lock_acquired.connect(fork)
+lease = latch("job", ttl=20).acquire()
+say("held")
+hear()
+say(lease.held_here)
+"""
+
+
+def test_a_child_that_ends_while_the_lock_is_taken_frees_nothing(raw: redis.Redis) -> None:
+    """A receiver of the signal forks, and the child's exit goes through `acquire`."""
+    with program(FORKING) as parent:
+        assert parent.hear() == "held"
+        time.sleep(0.2)  # a debt of the child's would have been sent by now
+        with pytest.raises(LatchBusy):
+            latch("job", timeout=0).acquire()
+        parent.say("go on")
+        assert parent.hear() == "True"
+
+
+WAITING_AT_EXIT = """
+import threading
+from django_latch.heartbeat import heartbeat
+
+first, told = latch("job", ttl=20).acquire(), []
+
+def wait():
+    with latch("job", ttl=20, timeout=10) as lease:
+        told.append(lease.held_here)
+
+waiter = threading.Thread(target=wait, daemon=True)
+waiter.start()
+while not latch("job").inspect().waiters:
+    time.sleep(0.01)
+heartbeat.close()  # as at exit: it frees the first
+waiter.join(8)
+say(*told)
+"""
+
+
+def test_a_waiter_whose_turn_comes_at_the_exit_holds_and_frees(raw: redis.Redis) -> None:
+    with program(WAITING_AT_EXIT) as alone:
+        assert alone.hear() == "True"
+        audit.assert_free(raw, "job")
+
+
 def test_sys_exit_with_held_locks_frees_them_at_once(raw: redis.Redis) -> None:
     with program(
         """

@@ -229,7 +229,12 @@ def free() -> None:
         pass
 
 
-@pytest.mark.parametrize("use", [free, contended])
+def several() -> None:
+    with Latch.many("job", "other", ttl=0.04, timeout=0):
+        pass
+
+
+@pytest.mark.parametrize("use", [free, contended, several])
 @pytest.mark.parametrize("stride", [40, pytest.param(1 if LONG else 5, marks=pytest.mark.chaos)])
 def test_interrupted_at_any_line_it_costs_a_lease_at_most(
     raw: redis.Redis, use: Callable[[], None], stride: int

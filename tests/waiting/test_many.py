@@ -22,6 +22,7 @@ from django_latch import (
     latch,
     signals,
 )
+from django_latch.hold import Hold
 from django_latch.many import MultiLease
 from tests.integration import audit
 from tests.integration.aliases import locks_at, timeouts
@@ -216,6 +217,26 @@ def test_a_bad_name_among_good_ones(raw: redis.Redis) -> None:
     with pytest.raises(LatchNameError):
         Latch.many("a", "b:{year}").acquire()
     assert not raw.keys("*")
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_interrupted_when_they_were_granted_none_stays(
+    raw: redis.Redis, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    begin, begun = Hold.begin, 0
+
+    def interrupted(hold: Hold, grant: Any) -> None:
+        nonlocal begun
+        begun += 1
+        if begun == number:
+            raise KeyboardInterrupt
+        begin(hold, grant)
+
+    monkeypatch.setattr(Hold, "begin", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        both().acquire()
+    for name in "abc":
+        eventually(lambda name=name: audit.assert_free(raw, name))  # type: ignore[misc]
 
 
 def test_one_hundred(raw: redis.Redis) -> None:
