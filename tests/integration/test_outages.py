@@ -12,7 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 import redis
@@ -250,15 +250,19 @@ def test_something_that_is_no_redis() -> None:
     with socket.create_server(("127.0.0.1", 0)) as web:
 
         def answer() -> None:
-            for _ in range(4):
-                connection, _ = web.accept()
-                with connection:
-                    connection.recv(4096)
-                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            with suppress(OSError):  # until it is shut down, whoever still asks
+                while True:
+                    connection, _ = web.accept()
+                    with connection:
+                        connection.recv(4096)
+                        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
-        threading.Thread(target=answer, daemon=True).start()
+        answering = threading.Thread(target=answer, daemon=True)
+        answering.start()
         with locks_at(f"redis://127.0.0.1:{web.getsockname()[1]}/0", **timeouts(1)), in_time(2):
             assert outage(OPERATIONS["try"]).reason
+        web.shutdown(socket.SHUT_RDWR)
+        answering.join(5)
 
 
 def test_a_restarted_server_is_found_again(valkey_of_its_own: EmbeddedValkey) -> None:
