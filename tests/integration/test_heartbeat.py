@@ -14,7 +14,7 @@ from django_latch.heartbeat import heartbeat
 from tests.integration import audit
 from tests.integration.aliases import latch_settings, locks_at, timeouts
 from tests.integration.proxy import proxy
-from tests.integration.until import until
+from tests.integration.until import renewed_for, until
 
 
 def lock(name: str = "job", **options: object) -> Latch:
@@ -138,7 +138,7 @@ def test_a_fault_of_one_store_costs_its_own_leases_only_and_no_time(
         monkeypatch.setattr(type(broken.store), "batch", fail)
         until(lambda: broken.lost)
         sound.ensure_held()
-        time.sleep(0.5)
+        renewed_for(sound, 0.5)
         sound.ensure_held()
         monkeypatch.undo()
     raw.delete(*raw.keys("other:*"))
@@ -163,7 +163,7 @@ def test_the_thread_that_acquired_may_end(raw: redis.Redis) -> None:
     thread = threading.Thread(target=lambda: leases.append(lock(ttl=0.3).acquire()))
     thread.start()
     thread.join()
-    time.sleep(0.6)
+    renewed_for(leases[0], 0.6)
     leases[0].ensure_held()
     leases[0].release()
     audit.assert_free(raw, "job")
@@ -186,7 +186,7 @@ def test_renewals_that_are_lost_now_and_then_cost_nothing(raw: redis.Redis) -> N
             for fault in ("close", "swallow", "close"):
                 network.arm("renew", fault)
                 until(lambda: network.spent)
-            time.sleep(0.5)
+            renewed_for(lease, 0.5)
             lease.ensure_held()
         audit.assert_free(raw, "job")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from django_latch import Lease
+
 
 def until(condition: Callable[[], object], within: float = 5.0) -> None:
     """Return as soon as `condition` holds; fail after `within` seconds."""
@@ -12,3 +14,9 @@ def until(condition: Callable[[], object], within: float = 5.0) -> None:
     while not condition():
         assert time.monotonic() < end, f"not within {within} s"
         time.sleep(0.002)
+
+
+def renewed_for(lease: Lease, seconds: float) -> None:
+    """Return as soon as renewals have put off the end of `lease` by more than so long."""
+    before = lease._deadline
+    until(lambda: lease._deadline > before + seconds)
