@@ -46,7 +46,7 @@ def alone():
 say("ready")
 hear()
 end, runs, refused = time.monotonic() + {seconds}, 0, 0
-while time.monotonic() < end:
+while time.monotonic() < end or runs < {least}:
     try:
         lease = shared.acquire()
     except (LatchNotAcquired, LatchUnavailable):
@@ -76,7 +76,7 @@ class Crowd(ExitStack):
     def __init__(self, folder: Path, count: int, **options: object) -> None:
         super().__init__()
         self.folder = folder
-        defaults = {"timeout": 0, "ttl": 5, "seconds": 10, "work": 0.003, "rest": 0.002}
+        defaults = {"timeout": 0, "ttl": 5, "seconds": 10, "work": 0.003, "rest": 0.002, "least": 0}
         self._code = WORKER.format(**{**defaults, "check": True, "on_loss": "raise", **options})
         self.workers: list[Program] = [self.more() for _ in range(count)]
 

@@ -59,7 +59,11 @@ def test_processes_that_are_killed_at_any_moment(raw: redis.Redis, tmp_path: Pat
 
 
 def test_a_network_that_loses_and_repeats(raw: redis.Redis, tmp_path: Path) -> None:
-    """Replies are lost, calls arrive twice or late, connections break."""
+    """Replies are lost, calls arrive twice or late, connections break.
+
+    A copy of a try that was refused, and comes when the lock is free, takes it for nobody, for the
+    three seconds of its TTL. How often is luck, so each goes on until it had its runs.
+    """
     stop = threading.Event()
     with proxy() as network:
 
@@ -67,7 +71,10 @@ def test_a_network_that_loses_and_repeats(raw: redis.Redis, tmp_path: Path) -> N
             dice = random.Random(2)
             while not stop.wait(0.05):
                 fault: Fault = dice.choice(["close", "close", "hold"])
-                network.arm(dice.choice(["request", "end", "renew"]), fault)
+                verb = dice.choice(["request", "end", "renew"])
+                # Faults that pile up while nobody calls would then break every try of a call.
+                if not network.armed(verb):
+                    network.arm(verb, fault)
                 copies = [call for call in network.passed[-300:] if b"BLPOP" not in call]
                 if copies:
                     network.send(dice.choice(copies))
@@ -75,7 +82,7 @@ def test_a_network_that_loses_and_repeats(raw: redis.Redis, tmp_path: Path) -> N
                     network.deliver()
 
         env = {"LATCH_TEST_REDIS_URL": network.url.removesuffix("/0")}
-        with Crowd(tmp_path, 0, ttl=3, on_loss="pass", seconds=spell(10)) as crowd:
+        with Crowd(tmp_path, 0, ttl=3, on_loss="pass", seconds=spell(10), least=5) as crowd:
             crowd.workers += [crowd.more(**env) for _ in range(6)]
             crowd.start()
             troublemaker = threading.Thread(target=disturb)
@@ -86,7 +93,7 @@ def test_a_network_that_loses_and_repeats(raw: redis.Redis, tmp_path: Path) -> N
             finally:
                 stop.set()
                 troublemaker.join()
-        assert sum(runs) > 100
+        assert min(runs) >= 5
         assert fences == sorted(set(fences))
         network.deliver()
     with latch("job", timeout=3 + 2):  # a copy that came after all had gone holds nothing for long

@@ -43,6 +43,10 @@ class Proxy:
         """Let `fault` happen to the next calls of a script."""
         self._armed += [(script(verb).sha.encode(), fault)] * times
 
+    def armed(self, verb: str) -> bool:
+        """Whether a fault still waits for a call of this script."""
+        return any(sha == script(verb).sha.encode() for sha, _ in self._armed)
+
     @property
     def spent(self) -> bool:
         """Whether every armed fault has happened."""
