@@ -94,8 +94,7 @@ class Description:
         ask, own = self._ask(conf.load()), object.__new__(verbs.Ask)
         if ask.agent:
             record = replace(Owner.from_json(record), agent=ask.agent).to_json()
-        own.__dict__.update(ask.__dict__)
-        own.name, own.owner = check_name(name), record
+        own.__dict__.update(ask.__dict__, name=check_name(name), owner=record, args=ask.args)
         return own
 
     def __repr__(self) -> str:

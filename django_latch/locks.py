@@ -156,7 +156,7 @@ class Latch(Description):
             raise
         try:
             lease.begin(grant)
-            lease.tell(signals.lock_acquired, waited=grant.waited, ttl=ask.ttl)
+            signals.acquired(ask.name, grant, ask.ttl)
             if grant.stale:
                 yield from settle(grant.stale)
         except BaseException:

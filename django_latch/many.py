@@ -169,16 +169,18 @@ class ManyLatch:
                 leases.clear()
                 return False
             left, fences = answer
-            for lease, token, fence in zip(leases.values(), tokens, fences, strict=True):
-                lease.begin(Grant(token, fence, deadline(sent, left), 0.0))
+            end = deadline(sent, left)
+            grants = [Grant(*told, end, 0.0) for told in zip(tokens, fences, strict=True)]
+            for lease, grant in zip(leases.values(), grants, strict=True):
+                lease.begin(grant)
         except BaseException:  # what has begun is the caller's to undo
             for lease, ask, token in zip(leases.values(), asks, tokens, strict=True):
                 if not lease.begun:
                     abandon = verbs.end(ask.name, token, "abandoned", resent=True)
                     heartbeats.owe(store, abandon, max(ask.grace, ask.ttl))
             raise
-        for lease in leases.values():
-            lease.tell(signals.lock_acquired, waited=0.0, ttl=lease.ttl)
+        for lease, grant in zip(leases.values(), grants, strict=True):
+            signals.acquired(lease.name, grant, lease.ttl)
         return True
 
     def _one_by_one(

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.dispatch import Signal
 
+from django_latch.core.tokens import fingerprint
+
 if TYPE_CHECKING:
+    from django_latch.core.flow import Grant
     from django_latch.exceptions import LatchNotAcquired
 
 logger = logging.getLogger("django_latch")
@@ -39,6 +42,19 @@ task_unguarded = Signal()
 snapshot_served = Signal()
 #: A compute of a snapshot has ended. Payload: name, outcome, fence, took (seconds).
 snapshot_computed = Signal()
+
+
+def acquired(name: str, grant: Grant, ttl: float) -> None:
+    """Send `lock_acquired`."""
+    if lock_acquired.receivers:  # a fingerprint takes time
+        send(
+            lock_acquired,
+            name=name,
+            fence=grant.fence,
+            fingerprint=fingerprint(grant.token),
+            waited=grant.waited,
+            ttl=ttl,
+        )
 
 
 def contended(name: str, refusal: LatchNotAcquired) -> None:

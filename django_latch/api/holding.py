@@ -19,7 +19,7 @@ from django_latch.core.calls import Call
 from django_latch.core.errors import moment
 from django_latch.core.flow import Grant
 from django_latch.core.timing import deadline, now
-from django_latch.core.tokens import fingerprint, new_token
+from django_latch.core.tokens import new_token
 from django_latch.exceptions import LatchNotAcquired, LatchTimeout
 from django_latch.heartbeat import heartbeat as heartbeats
 from django_latch.locks import settle
@@ -102,14 +102,7 @@ class _Acquiring:
                 heartbeats.owe(self.store, gone, self.settings.grace)
                 heartbeats.owe(self.store, self._counted(0), self.ask.ttl)
             raise
-        signals.send(
-            signals.lock_acquired,
-            name=self.key,
-            fence=grant.fence,
-            fingerprint=fingerprint(self.stored),
-            waited=grant.waited,
-            ttl=self.ask.ttl,
-        )
+        signals.acquired(self.key, grant, self.ask.ttl)
         return self._answer(grant, self.ask.ttl, False)
 
     async def _asked_for(self) -> Grant:

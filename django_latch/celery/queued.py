@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 from functools import lru_cache, partial
 
+from django_latch import signals
 from django_latch.conf import conf
 from django_latch.core import flow, verbs
 from django_latch.core.owner import Owner
-from django_latch.exceptions import LatchError
+from django_latch.exceptions import LatchError, LatchNotAcquired
 from django_latch.heartbeat import heartbeat
 from django_latch.lease import Lease
-from django_latch.locks import Latch
+from django_latch.locks import Latch, settle
 from django_latch.store import drive
+from django_latch.store.base import Store
 from django_latch.store.connections import store
 
 logger = logging.getLogger("django_latch")
@@ -37,8 +39,22 @@ def take(name: str, token: str, seconds: float, limit: int, record: str) -> None
     Raises:
         LatchNotAcquired, LatchUnavailable: it is held, or there is no answer.
     """
-    latch = _latch(min(seconds, conf.max_ttl), limit)
-    latch.acquire(token=token, ask=latch.ask_for(name, record)).leave()
+    at = store()
+    ask = _latch(min(seconds, conf.max_ttl), limit).ask_for(name, record)
+    drive.sync(_taking(ask, token, at), at)
+
+
+def _taking(ask: verbs.Ask, token: str, at: Store) -> flow.Flow[None]:
+    # Without a lease: nobody here looks after it.
+    owe = partial(heartbeat.owe, at, seconds=max(ask.grace, ask.ttl))
+    try:
+        grant = yield from flow.acquire(ask, verbs.Caller(token, own=True), owe)
+    except LatchNotAcquired as refusal:
+        signals.contended(ask.name, refusal)
+        raise
+    signals.acquired(ask.name, grant, ask.ttl)
+    if grant.stale:
+        yield from settle(grant.stale)
 
 
 @lru_cache(maxsize=256)
