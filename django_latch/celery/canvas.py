@@ -16,7 +16,8 @@ def is_member(options: Mapping[str, Any]) -> bool:
         options: of the call.
     """
     return bool(
-        any(name in options for name in ("reply_to", "chain"))
+        "reply_to" in options
+        or "chain" in options
         or options.get("chord")
         or options.get("group_id")
     )
