@@ -15,8 +15,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
+#: Where the tests were started in the background, a shell may have let SIGINT be ignored.
 PREAMBLE = """
-import django, os, sys, time
+import django, os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 django.setup()
 from django_latch import *
 def say(*words): print(*words, flush=True)
