@@ -24,22 +24,23 @@ class Loan(Use):
         StoreError: no connection, in time; or for its errors, in place of them.
     """
 
-    __slots__ = ("_pool",)
+    __slots__ = ("_permit", "_pool")
 
     def __init__(self, pool: Connections, most: float, until: float | None = None) -> None:
         try:
-            self.connection = pool.borrow(patience(until, most))
+            self._permit = pool.borrow(patience(until, most))
         except redis_errors.TimeoutError as error:
             raise told_apart(error, False, until) from error
+        self.connection = self._permit.connection
         self._pool = pool
         self.most = most
         self.until = until
 
     def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
         if error is None:
-            self._pool.back(self.connection)
+            self._pool.back(self._permit)
         else:
             self._fail(error, sent=True)
 
     def _drop(self) -> None:
-        self._pool.drop(self.connection)
+        self._pool.drop(self._permit)

@@ -18,6 +18,27 @@ if TYPE_CHECKING:
     from redis.connection import AbstractConnection
 
 
+class Permit:
+    """Leave to use one connection. One that is lost goes back to its pool by itself.
+
+    A thread that is interrupted, by KeyboardInterrupt or a task's time limit, just when it has
+    taken a permit can give it back to nobody.
+    """
+
+    __slots__ = ("_pid", "_pool", "connection")
+
+    connection: AbstractConnection
+
+    def __init__(self, pool: Connections) -> None:
+        self._pool = weakref.ref(pool)
+        self._pid = pool.pid
+
+    def __del__(self) -> None:
+        pool = self._pool()
+        if pool is not None and pool.pid == self._pid:
+            pool.permits.put(type(self)(pool))
+
+
 class Connections:
     """A bounded stack of connections.
 
@@ -34,15 +55,14 @@ class Connections:
         self._reset()
 
     def _reset(self) -> None:
-        self._pid = os.getpid()
+        self.pid = os.getpid()
         self._idle: list[AbstractConnection] = []
-        self._made: weakref.WeakSet[AbstractConnection] = weakref.WeakSet()
-        self._permits: SimpleQueue[None] = SimpleQueue()
+        self.permits: SimpleQueue[Permit] = SimpleQueue()
         for _ in range(self._most):
-            self._permits.put(None)
+            self.permits.put(Permit(self))
 
-    def borrow(self, patience: float) -> AbstractConnection:
-        """A connection, perhaps not yet connected; give it back by `back` or `drop`.
+    def borrow(self, patience: float) -> Permit:
+        """A permit with a connection, perhaps not yet connected; give it to `back` or `drop`.
 
         Parameters:
             patience: seconds to wait for one, if that is less than the pool's own.
@@ -50,48 +70,34 @@ class Connections:
         Raises:
             redis.exceptions.TimeoutError: none became free in time.
         """
-        if self._pid != os.getpid():  # a forked child must not speak on its parent's sockets
+        if self.pid != os.getpid():  # a forked child must not speak on its parent's sockets
             self._reset()
         try:
-            self._permits.get(timeout=min(patience, self._timeout))
+            permit = self.permits.get(timeout=min(patience, self._timeout))
         except Empty:
-            if patience < self._timeout or not self._found_lost():
-                raise RedisTimeoutError(
-                    f"no connection became free; {self._most} are lent"
-                ) from None
+            raise RedisTimeoutError(f"no connection became free; {self._most} are lent") from None
         try:
-            return self._idle.pop()
+            permit.connection = self._idle.pop()
         except IndexError:
-            pass
-        try:
-            made = self._make()
-            self._made.add(made)
-            return made
-        except BaseException:
-            self._permits.put(None)
-            raise
+            try:
+                permit.connection = self._make()
+            except BaseException:
+                self.permits.put(permit)
+                raise
+        return permit
 
-    def _found_lost(self) -> bool:
-        """Whether fewer are lent than permits are gone; one of those is the caller's then.
-
-        A thread that is interrupted, by KeyboardInterrupt or a task's time limit, just when it
-        has taken a permit can give it back to nobody.
-        """
-        lost = self._most - (len(self._made) - len(self._idle))
-        for _ in range(lost - 1):
-            self._permits.put(None)
-        return lost > 0
-
-    def back(self, connection: AbstractConnection) -> None:
+    def back(self, permit: Permit) -> None:
         """Return a connection that has nothing under way."""
-        self._idle.append(connection)
-        self._permits.put(None)
+        self._idle.append(permit.connection)
+        del permit.connection
+        self.permits.put(permit)
 
-    def drop(self, connection: AbstractConnection) -> None:
+    def drop(self, permit: Permit) -> None:
         """Return a broken one: closed, and the idle ones with it, for they are no better."""
-        connection.disconnect()
+        permit.connection.disconnect()
+        del permit.connection
         self.clear()
-        self._permits.put(None)
+        self.permits.put(permit)
 
     def clear(self) -> None:
         """Close the idle ones, after any connection to that server was found broken."""
