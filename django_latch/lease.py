@@ -118,9 +118,10 @@ class Lease(Hold):
 
     def _detaching(self) -> Flow[str]:
         self._require_held()
-        # Nobody may conclude from this process's death that the lock is free.
+        # Nobody may conclude from this process's death that the lock is free, nor from what it
+        # waits for that it waits for itself.
         was = Owner.from_json(self.record) if self.record else Owner.here()
-        nobody = replace(was, pid=0, started=0, boot_id="", pid_ns="")
+        nobody = replace(was, pid=0, started=0, boot_id="", pid_ns="", agent="")
         call = verbs.renew(self.name, self.token, self.fence, self.ttl, nobody.to_json())
         reply, sent = yield from flow.twice(call)
         self.heard(reply, sent)

@@ -148,6 +148,7 @@ class ManyLatch:
         try:
             free = yield from self._all_at_once(store, leases, until)
             if not free:
+                leases.clear()
                 yield from self._one_by_one(store, asking, leases, until)
         except BaseException as error:
             yield from _undo(list(leases.values()), error)
@@ -166,7 +167,6 @@ class ManyLatch:
         try:
             answer, sent = yield from flow.twice(call)
             if isinstance(answer, str):
-                leases.clear()
                 return False
             left, fences = answer
             end = deadline(sent, left)

@@ -14,6 +14,7 @@ from django_latch.core.errors import outage
 from django_latch.core.owner import record
 from django_latch.core.tokens import new_token
 from django_latch.exceptions import LatchNotAcquired, LatchUnavailable
+from django_latch.heartbeat import heartbeat
 
 if TYPE_CHECKING:
     from django_latch.celery.header import Carried
@@ -38,14 +39,15 @@ def send(call: Outgoing, carried: Carried) -> Any:
     """
     if carried.key is None:
         return call.send()
-    token = new_token()
+    token, here = new_token(), heartbeat.generation
     try:
         refusal = _take(call, carried.key, token)
         if refusal is None:
             carried.token = token
             return call.send()
     except BaseException:
-        queued.give_back(carried.key, token)
+        if heartbeat.generation == here:  # not in a child that was forked meanwhile
+            queued.give_back(carried.key, token)
         raise
     if isinstance(refusal, LatchUnavailable):
         return _outage(call, refusal)

@@ -12,6 +12,7 @@ from django_latch.celery.kept import kept_until
 from django_latch.core.errors import outage
 from django_latch.core.tokens import new_token
 from django_latch.exceptions import LatchError, LatchNotAcquired, LatchNotHeld, LatchUnavailable
+from django_latch.heartbeat import heartbeat
 from django_latch.locks import Latch, Lease
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Holding:
         self._handed: str | None = None
         self._asking: str | None = None
         self._asked = False
+        self._generation = heartbeat.generation
 
     @property
     def held(self) -> bool:
@@ -91,7 +93,7 @@ class Holding:
 
         Never raises an error of ours: the task's own result or exception stands.
         """
-        if self._asked:
+        if self._asked and self._is_here:
             self._release_all()
             self._asked = False
 
@@ -116,8 +118,14 @@ class Holding:
 
     def take_back(self) -> None:
         """Free what was handed over: the message could not be sent."""
-        queued.give_back(self._job.key, self._handed)
-        self._handed = None
+        if self._is_here:
+            queued.give_back(self._job.key, self._handed)
+            self._handed = None
+
+    @property
+    def _is_here(self) -> bool:
+        """Whether this is the process that took it, and no child of it."""
+        return self._generation == heartbeat.generation
 
     def _take_all(self) -> None:
         job = self._job

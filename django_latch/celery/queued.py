@@ -39,8 +39,7 @@ def take(name: str, token: str, seconds: float, limit: int, record: str) -> None
     Raises:
         LatchNotAcquired, LatchUnavailable: it is held, or there is no answer.
     """
-    at = store()
-    ask = _latch(min(seconds, conf.max_ttl), limit).ask_for(name, record)
+    at, ask = store(), _ask(name, seconds, limit, record)
     drive.sync(_taking(ask, token, at), at)
 
 
@@ -55,6 +54,13 @@ def _taking(ask: verbs.Ask, token: str, at: Store) -> flow.Flow[None]:
     signals.acquired(ask.name, grant, ask.ttl)
     if grant.stale:
         yield from settle(grant.stale)
+
+
+def _ask(name: str, seconds: float, limit: int, record: str) -> verbs.Ask:
+    ask = _latch(min(seconds, conf.max_ttl), limit).ask_for(name, record)
+    # No thread has it, so none that waits for it waits for itself.
+    ask.owner, ask.agent = record, ""
+    return ask
 
 
 @lru_cache(maxsize=256)
@@ -76,10 +82,9 @@ def hand_over(lease: Lease, seconds: float, limit: int, record: str) -> str:
     Raises:
         LatchNotHeld, LatchUnavailable: it could not be handed over; nothing is held any more.
     """
-    latch = _latch(min(seconds, conf.max_ttl), limit)
-    ask, token = latch.ask_for(lease.name, record), lease.leave()
+    ask, token = _ask(lease.name, seconds, limit, record), lease.leave()
     try:
-        return latch.adopt(token, ask=ask).leave()
+        return _latch(ask.ttl, limit).adopt(token, ask=ask).leave()
     except BaseException:
         give_back(lease.name, token)
         raise

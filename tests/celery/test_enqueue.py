@@ -14,7 +14,7 @@ from celery.result import AsyncResult
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
-from django_latch import Latch, LatchBusy, signals
+from django_latch import Latch, LatchBusy, LatchTimeout, signals
 from django_latch.celery import outgoing, queued
 from django_latch.celery.header import HEADER, read
 from django_latch.celery.times import queue_seconds
@@ -22,6 +22,8 @@ from django_latch.core.owner import Owner, record
 from tests import servers
 from tests.celery import flights, harness
 from tests.celery.harness import Label, Worker, result, until
+from tests.integration.aliases import latch_settings
+from tests.integration.programs import PREAMBLE, program
 
 
 @pytest.fixture
@@ -34,6 +36,31 @@ def worker(flights_worker: Worker) -> Worker:
 def nowhere() -> str:
     """A queue that nobody reads."""
     return f"q{uuid4().hex[:8]}"
+
+
+FORKING = """
+import os
+from celery import shared_task
+from django_latch import current_lease, signals
+from django_latch.celery import single_flight
+from tests.celery import flights
+
+def fork(**facts):
+    child = os.fork()
+    if not child:
+        sys.exit(0)
+    os.waitpid(child, 0)
+
+@single_flight(key="forking:{label}")
+def run(label):
+    current_lease().renew()
+
+signals.lock_acquired.connect(fork)
+flights.queued.apply_async((LABEL,), queue=QUEUE)
+say("sent")
+run(LABEL)
+say("ran")
+"""
 
 
 def messages(queue: str) -> int:
@@ -107,6 +134,22 @@ class TestSending:
     def test_hidden_arguments_stay_hidden(self, nowhere: str, label: Label):
         flights.queued.apply_async((str(label),), queue=nowhere, argsrepr="", kwargsrepr="***")
         assert holder(flights.queued, label).owner.args == " ***"
+
+    def test_whoever_sent_it_may_wait_for_it(self, nowhere: str, label: Label):
+        """No thread has the lock, so nobody waits for themselves."""
+        with latch_settings(DEADLOCKS=True, SLICE=0.1, LIVE=1.1, CLAIM=1.1):
+            flights.queued.apply_async((str(label),), queue=nowhere)
+            waiting = flights.queued.single_flight.lock(str(label)).replace(timeout=2.5)
+            with pytest.raises(LatchTimeout):
+                waiting.acquire()
+
+    def test_a_forked_child_gives_nothing_back(self, nowhere: str, label: Label):
+        """A receiver forks while the lock is taken, and the child's exit goes through us."""
+        setup = f"{PREAMBLE}\nLABEL, QUEUE = {str(label)!r}, {nowhere!r}\n"
+        with program(FORKING, setup=setup) as parent:
+            parent.expect("sent")
+            assert holder(flights.queued, label) is not None
+            parent.expect("ran")
 
     def test_a_broker_that_refuses_leaves_no_lock(self, label: Label):
         with (

@@ -55,6 +55,13 @@ def circle(crowd: Crowd, names: Sequence[str]) -> list[LatchDeadlock | None]:
 
 
 @searching
+def test_whoever_handed_a_lock_on_may_wait_for_it(raw: redis.Redis) -> None:
+    lock("job").acquire().detach()
+    with pytest.raises(LatchTimeout):
+        lock("job", timeout=2 * LIVE + 0.3).acquire()
+
+
+@searching
 @pytest.mark.parametrize("count", [2, 3])
 def test_exactly_one_of_the_threads_gives_way(raw: redis.Redis, crowd: Crowd, count: int) -> None:
     names = ["a", "b", "c"][:count]
