@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kombu import serialization as kombu_serialization
 from kombu.exceptions import EncodeError
 
+from django_latch.celery import told
 from django_latch.core import flow, replies, verbs
 from django_latch.exceptions import LatchValueError
 from django_latch.store import drive
@@ -34,6 +35,9 @@ LONGEST: Final = 5.0
 
 #: How a message finds its queue.
 ROUTE: Final = ("queue", "exchange", "routing_key", "priority")
+
+#: What is kept of a call's options: that, and how its arguments are shown.
+KEPT: Final = (*ROUTE, "argsrepr", "kwargsrepr")
 
 
 def claim(key: str, job: str, payload: str, live: float, *, again: bool = False) -> replies.Slot:
@@ -68,13 +72,13 @@ def countdown(waits: int) -> float:
 
 
 def packed(task: Any, args: Any, kwargs: Any, made: int, options: Mapping[str, Any]) -> str:
-    """A call as text for the lock's record: whose it is, when it was made, arguments and route.
+    """A call as text for the lock's record: whose it is, when it was made, arguments and options.
 
     Parameters:
         task: the task.
         args, kwargs: as they go into a message.
         made: when the call was made, in microseconds.
-        options: of the call; what says which queue it goes to is kept.
+        options: of the call; some are kept.
 
     Raises:
         LatchValueError: the arguments do not pass the task's serializer.
@@ -93,13 +97,13 @@ def packed(task: Any, args: Any, kwargs: Any, made: int, options: Mapping[str, A
         "encoding": encoding,
         "data": base64.b64encode(data).decode() if binary else data,
         "binary": binary,
-        "route": {k: _plain(options[k]) for k in ROUTE if options.get(k) is not None},
+        "route": {k: _plain(options[k]) for k in KEPT if options.get(k) is not None},
     }
     return f"{task.name}\n{made}\n{json.dumps(facts)}"
 
 
 def unpacked(text: str, accept: Any) -> tuple[str, Any, dict[str, Any], dict[str, Any]]:
-    """What `packed` has put together: task, arguments, keyword arguments, route.
+    """What `packed` has put together: task, arguments, keyword arguments, options.
 
     Parameters:
         text: a payload.
@@ -123,7 +127,8 @@ def packed_run(job: Job) -> str:
         route = {"queue": route["routing_key"], "priority": route["priority"]}
     made = job.carried.made if job.carried else 0
     made = made or time.time_ns() // 1000  # sent by a program that knows nothing of us
-    return packed(job.task, request.args or (), request.kwargs or {}, made, route)
+    options = {**route, **told.shown(request)}
+    return packed(job.task, request.args or (), request.kwargs or {}, made, options)
 
 
 def arguments(job: Job, payload: str | None) -> tuple[Any, dict[str, Any]]:

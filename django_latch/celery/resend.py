@@ -53,13 +53,13 @@ def send_again(
         token=before.token if outage else None,
         carries=carries or before.carries,
     )
-    shown = {name: request.get(name) for name in ("argsrepr", "kwargsrepr") if request.get(name)}
+    shown = told.shown(request)
     message = job.task.signature_from_request(
         request,
         countdown=countdown,
         retries=request.retries,
         headers={**strip(request.headers), HEADER: carried.to_header()},
-        **shown,  # as the sender wrote them: they may hide secrets
+        **shown,
     )
     try:
         message.apply_async()

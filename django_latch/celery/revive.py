@@ -68,10 +68,10 @@ def pass_on(app: Any, key: str, job: str, made: int) -> None:
 
 def _send(app: Any, key: str, slot: replies.Slot) -> str:
     """Send the message of a carrier; returns the task's name."""
-    name, args, kwargs, route = rerun.unpacked(slot.payload, app.conf.accept_content)
+    name, args, kwargs, kept = rerun.unpacked(slot.payload, app.conf.accept_content)
     task_id, retries, _ = slot.job.rsplit(":", 2)
     carried = Carried(task_id=task_id, key=key, carries=True)
-    options = {**route, "task_id": task_id, "retries": int(retries)}
+    options = {**kept, "task_id": task_id, "retries": int(retries)}
     app.send_task(name, args, kwargs, headers={HEADER: carried.to_header()}, **options)
     return name
 

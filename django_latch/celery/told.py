@@ -75,6 +75,15 @@ def age(holder: Mapping[str, Any]) -> str:
     return f"{max((datetime.now(UTC) - since).total_seconds(), 0):.1f} s"
 
 
+def shown(request: Any) -> dict[str, str]:
+    """How the sender of a message shows its arguments, as options for another one.
+
+    It may hide secrets, with an empty text even.
+    """
+    texts = {name: request.get(name) for name in ("argsrepr", "kwargsrepr")}
+    return {name: text for name, text in texts.items() if text is not None}
+
+
 def arguments(argsrepr: str | None, args: Any, kwargsrepr: str | None, kwargs: Any) -> str:
     """The arguments of a call on one line, for people.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import time
+from uuid import uuid4
 
 import pytest
 import redis
@@ -14,6 +16,7 @@ from kombu.exceptions import ContentDisallowed
 
 from django_latch import LatchValueError
 from django_latch.celery import rerun, revive
+from tests import servers
 from tests.celery import flights, harness
 from tests.celery.harness import Label, Worker, result, until
 from tests.integration.aliases import locks_at
@@ -90,6 +93,30 @@ def test_the_carrier_is_lost_and_a_worker_finds_it_overdue(
     assert (run["value"], run["id"]) == (2, sent.id)
     assert result(sent) == 2
     until(lambda: not any(raw.zrange(key, 0, -1) for key in raw.keys("*due")))
+
+
+def test_arguments_that_are_hidden_stay_hidden(worker: Worker, label: Label):
+    hidden = {"argsrepr": "", "kwargsrepr": "***"}
+    send(flights.newest, worker, str(label), 1)
+    label.next("run")
+    sent = send(flights.newest, worker, str(label), 2, **hidden)
+    until(lambda: sent.state == "RETRY")  # its message is sent again
+    label.open()
+    label.next("run")
+    assert flights.newest.single_flight.lock(str(label)).inspect().holder.owner.args == " ***"
+    label.open()
+    assert result(sent) == 2
+
+
+def test_arguments_are_hidden_in_a_message_that_is_made_anew(raw: redis.Redis):
+    queue = f"q{uuid4().hex[:8]}"
+    options = {"queue": queue, "argsrepr": "", "kwargsrepr": "***"}
+    payload = rerun.packed(flights.newest, ("x",), {}, 12, options)
+    rerun.claim(f"newest:{queue}", f"{uuid4()}:0:0", payload, 0.01)
+    with redis.Redis.from_url(servers.url(harness.BROKER)) as broker:
+        until(lambda: revive.look(flights.app) or broker.llen(queue))  # a worker may be faster
+        headers = json.loads(broker.blpop([queue], timeout=5)[1])["headers"]
+    assert (headers["argsrepr"], headers["kwargsrepr"]) == ("", "***")
 
 
 def test_the_carrier_is_revoked_after_others_left_their_arguments(worker: Worker, label: Label):
@@ -191,11 +218,12 @@ def test_arguments_that_cannot_be_kept_are_refused(worker: Worker, label: Label)
 @pytest.mark.parametrize("serializer", ["json", "pickle", "yaml"])
 def test_what_is_kept_of_a_call(serializer: str):
     value = ("a\n|b", {1, 2} if serializer == "pickle" else [1, "\u2028ü"])
-    options = {"serializer": serializer, "queue": Queue("far"), "countdown": 5}
+    kept = {"queue": "far", "argsrepr": ""}
+    options = {"serializer": serializer, "countdown": 5, **kept, "queue": Queue("far")}
     text = rerun.packed(flights.newest, ("x",), {"value": value}, 12, options)
     assert text.startswith("tests.celery.flights.newest\n12\n")
-    name, args, kwargs, route = rerun.unpacked(text, [serializer])
-    assert (name, list(args), route) == (flights.newest.name, ["x"], {"queue": "far"})
+    name, args, kwargs, found = rerun.unpacked(text, [serializer])
+    assert (name, list(args), found) == (flights.newest.name, ["x"], kept)
     assert list(kwargs["value"]) == list(value)
 
 

@@ -63,7 +63,8 @@ def test_a_network_that_loses_and_repeats(raw: redis.Redis, tmp_path: Path) -> N
     """Replies are lost, calls arrive twice or late, connections break.
 
     A copy of a try that was refused, and comes when the lock is free, takes it for nobody, for the
-    three seconds of its TTL. How often is luck, so each goes on until it had its runs.
+    three seconds of its TTL. How often is luck, so each goes on until it had its runs, and says
+    so in time.
     """
     stop = threading.Event()
     with proxy() as network:
@@ -94,7 +95,7 @@ def test_a_network_that_loses_and_repeats(raw: redis.Redis, tmp_path: Path) -> N
             finally:
                 stop.set()
                 troublemaker.join()
-        assert min(runs) >= 5
+        assert sum(runs) == len(fences)
         assert fences == sorted(set(fences))
         network.deliver()
     with latch("job", timeout=3 + 2):  # a copy that came after all had gone holds nothing for long
