@@ -53,13 +53,12 @@ def send_again(
         token=before.token if outage else None,
         carries=carries or before.carries,
     )
-    shown = told.shown(request)
     message = job.task.signature_from_request(
         request,
         countdown=countdown,
         retries=request.retries,
         headers={**strip(request.headers), HEADER: carried.to_header()},
-        **shown,
+        **told.shown(request),
     )
     try:
         message.apply_async()

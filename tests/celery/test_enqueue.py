@@ -23,7 +23,7 @@ from tests import servers
 from tests.celery import flights, harness
 from tests.celery.harness import Label, Worker, result, until
 from tests.integration.aliases import latch_settings
-from tests.integration.programs import PREAMBLE, program
+from tests.integration.programs import FORKS, PREAMBLE, program
 
 
 @pytest.fixture
@@ -39,23 +39,13 @@ def nowhere() -> str:
 
 
 FORKING = """
-import os
-from celery import shared_task
-from django_latch import current_lease, signals
 from django_latch.celery import single_flight
 from tests.celery import flights
-
-def fork(**facts):
-    child = os.fork()
-    if not child:
-        sys.exit(0)
-    os.waitpid(child, 0)
 
 @single_flight(key="forking:{label}")
 def run(label):
     current_lease().renew()
 
-signals.lock_acquired.connect(fork)
 flights.queued.apply_async((LABEL,), queue=QUEUE)
 say("sent")
 run(LABEL)
@@ -145,7 +135,7 @@ class TestSending:
 
     def test_a_forked_child_gives_nothing_back(self, nowhere: str, label: Label):
         """A receiver forks while the lock is taken, and the child's exit goes through us."""
-        setup = f"{PREAMBLE}\nLABEL, QUEUE = {str(label)!r}, {nowhere!r}\n"
+        setup = f"{PREAMBLE}\n{FORKS}\nLABEL, QUEUE = {str(label)!r}, {nowhere!r}\n"
         with program(FORKING, setup=setup) as parent:
             parent.expect("sent")
             assert holder(flights.queued, label) is not None

@@ -31,8 +31,10 @@ def test_a_holder_that_releases_after_twelve_seconds(raw: redis.Redis) -> None:
     outcome: list[Lease] = []
     holder = latch("job", timeout=0).acquire()
     waiter = threading.Thread(target=lambda: outcome.append(latch("job", timeout=30).acquire()))
+    raw.config_resetstat()
     waiter.start()
-    time.sleep(12)
+    # Six slices of two seconds, and the next one.
+    until(lambda: raw.info("commandstats").get("cmdstat_blpop", {}).get("calls", 0) > 6, within=15)
     assert raw.zcard(QUEUE) == 1
     begun = time.monotonic()
     holder.release()

@@ -13,7 +13,7 @@ import redis
 from django_latch import LatchBusy, latch
 from example_project.valkey import EmbeddedValkey
 from tests.integration import audit
-from tests.integration.programs import PATIENCE, program
+from tests.integration.programs import FORKS, PATIENCE, program
 from tests.integration.until import until
 
 PAUSED = """
@@ -74,7 +74,8 @@ lease = latch("job", timeout=0, ttl=1).acquire()
 held(900_000)
 lease.ensure_held()
 lease.renew()
-time.sleep(0.5)
+known = lease._deadline
+while lease._deadline == known: time.sleep(0.01)  # until the heartbeat has renewed it, too
 lease.ensure_held()
 lease.release()
 say("kept")
@@ -185,16 +186,8 @@ def test_multiprocessing(raw: redis.Redis, method: str) -> None:
     audit.assert_nothing_held(raw)
 
 
-FORKING = """
-from django_latch import signals
-
-def fork(**facts):
-    child = os.fork()
-    if not child:
-        sys.exit(0)
-    os.waitpid(child, 0)
-
-signals.lock_acquired.connect(fork)
+FORKING = f"""
+{FORKS}
 lease = latch("job", ttl=20).acquire()
 say("held")
 hear()

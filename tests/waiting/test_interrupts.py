@@ -224,17 +224,17 @@ def contended() -> None:
     token = new_token()
     ask = lock(timeout=0, ttl=0.02)._ask(django_latch.locks.conf.load())
     store().call(verbs.request(ask, verbs.Caller(token)))
-    with lock(ttl=0.04):
+    with lock(ttl=0.3):
         pass
 
 
 def free() -> None:
-    with lock(ttl=0.04, timeout=0):
+    with lock(ttl=0.3, timeout=0):
         pass
 
 
 def several() -> None:
-    with Latch.many("job", "other", ttl=0.04, timeout=0):
+    with Latch.many("job", "other", ttl=0.3, timeout=0):
         pass
 
 

@@ -60,18 +60,22 @@ def every_tenth_lost(monkeypatch: pytest.MonkeyPatch, raw: redis.Redis) -> Itera
 @pytest.mark.usefixtures("_brisk", "every_tenth_lost")
 def test_a_lost_message_costs_a_slice_at_most(raw: redis.Redis, crowd: Crowd) -> None:
     gaps: list[float] = []
+    left = [15] * 4
     released = time.monotonic()
 
-    def work() -> None:
+    def work(at: int) -> None:
         nonlocal released
-        for _ in range(15):
+        while left[at]:
             with lock():
                 gaps.append(time.monotonic() - released)
+                left[at] -= 1
+                others = sum(bool(left[other]) for other in range(4) if other != at)
+                until(lambda others=others: waiters(raw) == others)  # alone it needs no messages
                 released = time.monotonic()
 
-    with lock():  # until all wait: one alone would need no messages
-        for _ in range(4):
-            crowd.queue_up(work)
+    with lock():
+        for at in range(4):
+            crowd.queue_up(work, at)
         released = time.monotonic()
     crowd.results()
     assert int(raw.getdel(COUNT) or 0) >= 20, "no messages were lost"
