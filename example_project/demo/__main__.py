@@ -56,6 +56,8 @@ def main() -> int:
     options = parser.parse_args()
     console = Console()
     folder = Path(tempfile.mkdtemp(prefix="latch-demo-"))
+    # A shell lets what it starts in the background ignore it, and it is what stops the worker.
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     code = 1
     try:
         code = run(console, folder, once=options.once)

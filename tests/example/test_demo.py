@@ -89,6 +89,21 @@ def test_a_signal_in_the_middle_stops_everything(program, tmp_path, moment, numb
     assert list(tmp_path.iterdir()) == []
 
 
+def test_in_the_background_it_stops_everything_too(program, tmp_path):
+    """There a shell lets SIGQUIT be ignored, by which a worker is told to stop."""
+    usual = signal.signal(signal.SIGQUIT, signal.SIG_IGN)
+    try:
+        demo = program(*DEMO, "--once", TMPDIR=str(tmp_path))
+    finally:
+        signal.signal(signal.SIGQUIT, usual)
+    demo.read_until("  worker")
+
+    demo.signal(signal.SIGTERM)
+
+    assert demo.finish() == 143, demo.output
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux")
 def test_nothing_outlives_a_killed_demo(program, tmp_path, eventually):
     demo = program(*DEMO, "--once", TMPDIR=str(tmp_path))
