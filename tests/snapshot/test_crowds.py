@@ -89,4 +89,6 @@ def test_refreshers_that_are_killed_again_and_again(raw: redis.Redis, tmp_path: 
     for (_, _, ended), (_, began, _) in pairwise(runs):
         assert ended <= began + 0.01, "two computed at once"
     until(lambda: all(r.exp < audit.now(raw) for r in audit.records(raw, LOCK).values()))
-    assert snapshot(NAME, fresh_for=0.1).report(lambda: 1).outcome in ("miss", "takeover")
+    last = snapshot(NAME, fresh_for=0.1)
+    # What the last of them made may be fresh for another moment.
+    until(lambda: last.report(lambda: 1).outcome in ("miss", "takeover"))
